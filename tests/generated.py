@@ -53,13 +53,13 @@ def fewest(steps: Sequence[Step], differs: Callable[[Sequence[Step]], bool]) -> 
     left = list(steps)
     size = max(len(left) // 2, 1)
     while True:
-        place = 0
-        while place < len(left) - 1:
-            fewer = left[:place] + left[min(place + size, len(left) - 1) :]
+        index = 0
+        while index < len(left) - 1:
+            fewer = left[:index] + left[min(index + size, len(left) - 1) :]
             if differs(fewer):
                 left = fewer
             else:
-                place += size
+                index += size
         if size == 1:
             return left
         size //= 2

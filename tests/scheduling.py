@@ -32,10 +32,10 @@ class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
 
 def group(test: str) -> str:
     """The group of a test, by its id."""
-    found = _TPC.fullmatch(test)
-    if found is not None:
-        name = found["first"] if found["file"] == "splits" else found["file"]
-        return f"{name} {found['policy']}"
+    match = _TPC.fullmatch(test)
+    if match is not None:
+        name = match["first"] if match["file"] == "splits" else match["file"]
+        return f"{name} {match['policy']}"
     return test if test.startswith(_APART) else test.partition("::")[0]
 
 

@@ -72,8 +72,8 @@ def numbers(draw: st.DrawFn, names: list[str], depth: int = 2) -> str:
         return draw(st.sampled_from(names))
     left, right = draw(numbers(names, depth - 1)), draw(numbers(names, depth - 1))
     operator = draw(st.sampled_from(["+", "-", "*"]))
-    found = f"({left} {operator} {right})"
-    return f"(-{found})" if draw(st.integers(0, 5)) == 0 else found
+    expression = f"({left} {operator} {right})"
+    return f"(-{expression})" if draw(st.integers(0, 5)) == 0 else expression
 
 
 @st.composite
@@ -196,10 +196,10 @@ def test_decimals_and_their_scale(open_connection) -> None:
     connection = open_connection("sdb")
     connection.execute("CREATE OR REPLACE TABLE t (kite DECIMAL(10,2) ENC, lynx DECIMAL(6,3) ENC)")
     connection.execute("INSERT INTO t VALUES (1.25, 2.005), (-3.10, 0), (NULL, 7)")
-    found = connection.execute("SELECT kite * lynx, kite + lynx, kite - 0.5 FROM t").fetchall()
-    assert found[0] == (Decimal("2.50625"), Decimal("3.255"), Decimal("0.75"))
-    assert found[1] == (Decimal("0.00000"), Decimal("-3.100"), Decimal("-3.60"))
-    assert found[2] == (None, None, None)
+    rows = connection.execute("SELECT kite * lynx, kite + lynx, kite - 0.5 FROM t").fetchall()
+    assert rows[0] == (Decimal("2.50625"), Decimal("3.255"), Decimal("0.75"))
+    assert rows[1] == (Decimal("0.00000"), Decimal("-3.100"), Decimal("-3.60"))
+    assert rows[2] == (None, None, None)
 
 
 def test_schema_words_in_data_and_beside_it(open_connection) -> None:

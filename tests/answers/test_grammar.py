@@ -58,20 +58,20 @@ def test_a_session_can_be_replayed() -> None:
     """A seed gives the same statements in another process, whose sets have another order."""
     program = "from tests.answers.test_grammar import *; print([texts(p) for p in PROFILES])"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, check=True, text=True
     )
-    assert found.stdout.strip() == repr([texts(profile) for profile in PROFILES])
+    assert process.stdout.strip() == repr([texts(profile) for profile in PROFILES])
 
 
 def texts(profile: str) -> list[str]:
     """The first statements of a session of which every seventh fails."""
-    session, made = Session(profile, "7"), []
+    session, steps = Session(profile, "7"), []
     for number in range(80):
         step = session.next()
-        made.append(f"{step.sql} {step.parameters}")
+        steps.append(f"{step.sql} {step.parameters}")
         session.ran(number % 7 != 6)
-    return made
+    return steps
 
 
 def test_the_fewest_steps_that_differ() -> None:

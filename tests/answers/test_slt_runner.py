@@ -180,8 +180,8 @@ def test_everything_of_the_format_is_understood(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_a_file_states_is_checked(text: str, sort: str, tmp_path: Path) -> None:
-    found = {difference.sort for difference in ran(text, tmp_path).differences}
-    assert found == ({sort} if sort else set())
+    sorts = {difference.sort for difference in ran(text, tmp_path).differences}
+    assert sorts == ({sort} if sort else set())
 
 
 class Wrong:
@@ -221,7 +221,7 @@ def test_loops_end(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "found"),
+    ("sql", "declared"),
     [
         ("CREATE TABLE t (a INT, b DECIMAL(4, 1) NOT NULL, PRIMARY KEY (a, b))",
          "CREATE TABLE t (a INT ENC , b DECIMAL(4, 1) ENC  NOT NULL, PRIMARY KEY (a, b))"),
@@ -233,8 +233,8 @@ def test_loops_end(text: str) -> None:
         ("SELECT '", "SELECT '"),
     ],
 )  # fmt: skip
-def test_declared_columns_become_enc(sql: str, found: str) -> None:
-    assert encrypt_columns(sql) == found
+def test_declared_columns_become_enc(sql: str, declared: str) -> None:
+    assert encrypt_columns(sql) == declared
 
 
 def test_the_program_prints_differences_and_counts(

@@ -46,13 +46,13 @@ def filled(connection: Any, duck: Any) -> None:
         connection.load(name, duck.execute(f"FROM {name}").fetch_arrow_table())
 
 
-def applied(connection: Any, found: advice.Report) -> None:
+def applied(connection: Any, advised: advice.Report) -> None:
     """Do what the advice says."""
-    for item in found.items:
+    for item in advised.items:
         for line in item.apply:
             if line.startswith("ALTER TABLE"):
                 connection.execute(line)
-    for statements in found.remake.values():
+    for statements in advised.remake.values():
         for statement in statements:
             connection.execute(statement)
 
@@ -63,21 +63,21 @@ def test_following_the_advice_makes_plans_cheaper_and_answers_stay(
     connection = open_connection()
     filled(connection, plaintext)
     known = connection.leakage().num_rows
-    found = advice.report(connection.context, WORKLOAD)
+    advised = advice.report(connection.context, WORKLOAD)
     assert connection.leakage().num_rows == known
-    assert not found.failed
-    assert found.after().seconds < found.before().seconds / 5
+    assert not advised.failed
+    assert advised.after().seconds < advised.before().seconds / 5
     policy = tmp_path / "policy.toml"
-    policy.write_text(found.policy)
+    policy.write_text(advised.policy)
     connection.close()
 
     connection = open_connection(policy=policy)
-    applied(connection, found)
+    applied(connection, advised)
     again = advice.report(connection.context, WORKLOAD)
-    assert again.before().seconds < found.before().seconds / 5
+    assert again.before().seconds < advised.before().seconds / 5
     for number, sql in enumerate((Q1, Q3, Q6, YEARS), 1):
         kind = json.loads(connection.sql(sql).explain(format="json"))["split"]
-        assert kind == found.plans[number][1].plan.kind, sql
+        assert kind == advised.plans[number][1].plan.kind, sql
         expected = plaintext.execute(sql).fetchall()
         assert sorted(map(str, connection.execute(sql).fetchall())) == sorted(map(str, expected))
     # Nothing much is left to be wished for.
@@ -87,15 +87,15 @@ def test_following_the_advice_makes_plans_cheaper_and_answers_stay(
 def test_every_recommendation_says_what_it_costs(open_connection: Any, plaintext: Any) -> None:
     connection = open_connection()
     filled(connection, plaintext)
-    found = advice.report(connection.context, WORKLOAD)
-    shown = {item.title: [fact.text for fact in item.reveals] for item in found.items}
+    advised = advice.report(connection.context, WORKLOAD)
+    shown = {item.title: [fact.text for fact in item.reveals] for item in advised.items}
     said = "the server can order the rows of lineitem by l_shipdate, and tell roughly how close"
     assert any(said in text for text in shown["lineitem.l_shipdate may reveal order"])
     (keys,) = [texts for title, texts in shown.items() if "o_custkey" in title]
     assert any("values of" in text and "are equal" in text for text in keys)
-    warned = {text for item in found.items for text in item.warnings}
+    warned = {text for item in advised.items for text in item.warnings}
     assert any("l_returnflag has only 3 different values" in text for text in warned)
-    assert tomllib.loads(found.policy)["lineitem"]["l_shipdate"]["may_reveal"] == "order"
+    assert tomllib.loads(advised.policy)["lineitem"]["l_shipdate"]["may_reveal"] == "order"
 
 
 def test_the_command(
@@ -106,19 +106,19 @@ def test_the_command(
     connection.close()
     workload = tmp_path / "workload.sql"
     workload.write_text(f"{Q6};\nINSERT INTO orders SELECT * FROM orders;\nSELECT nothing;")
-    asked = [
+    command = [
         "advise", str(workload), "--url", f"duckdb:///{tmp_path}/sealed.duckdb",
         "--keys", str(key_file),
     ]  # fmt: skip
-    assert cli.main(asked) == 0
+    assert cli.main(command) == 0
     printed = capsys.readouterr()
     assert "ALTER TABLE lineitem ALTER COLUMN l_shipdate MAY REVEAL order" in printed.out
     assert "GENERATED ALWAYS AS (l_extendedprice * l_discount)" in printed.out
     assert "query 2 was skipped: this is not a query" in printed.err
     assert "query 3 was skipped" in printed.err
-    assert cli.main([*asked, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"]
-    assert {item["kind"] for item in told["recommendations"]} == {"ceiling", "computed"}
+    assert cli.main([*command, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["ok"]
+    assert {item["kind"] for item in answer["recommendations"]} == {"ceiling", "computed"}
     workload.write_text("DROP TABLE orders")
-    assert cli.main(asked) == 2
+    assert cli.main(command) == 2

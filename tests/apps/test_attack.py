@@ -31,15 +31,15 @@ CREATE TABLE {name} (a BIGINT ENC USING sdb, b BIGINT ENC USING sdb, c DECIMAL(9
 
 def attacked(con: louver.Connection, table: str) -> dict[str, dict[str, Any]]:
     options = argparse.Namespace(table=table, rows=ROWS, seconds=600.0)
-    (told,) = of_connection(con, options)
-    assert told["complete"]
-    return {column["column"]: column for column in told["columns"]}
+    (answer,) = of_connection(con, options)
+    assert answer["complete"]
+    return {column["column"]: column for column in answer["columns"]}
 
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[louver.Connection]:
-    with connection() as made:
-        yield made
+    with connection() as opened:
+        yield opened
 
 
 def fill(con: louver.Connection, name: str) -> None:
@@ -92,14 +92,14 @@ def test_one_query_opens_a_column(
     name = f"t{number}"
     fill(con, name)
     con.sql(query.format(name)).fetchall()
-    told = attacked(con, name)
+    answer = attacked(con, name)
     for column in columns.split():
-        found = told[column]
-        assert how in found["attack"]
-        assert found["recovered"] >= least
-        assert found["wrong"] <= ROWS // 2
+        guess = answer[column]
+        assert how in guess["attack"]
+        assert guess["recovered"] >= least
+        assert guess["wrong"] <= ROWS // 2
         if "coprime" not in how:
-            assert found["wrong"] == 0
+            assert guess["wrong"] == 0
 
 
 def test_the_ledger_had_said_so(con: louver.Connection) -> None:
@@ -116,9 +116,9 @@ def test_reconstruction_finds_what_is_small_and_nothing_else() -> None:
         above = dice.choice((1, -1)) * dice.randrange(1, 2**200)
         below = dice.randrange(1, 2**200)
         residue = above * pow(below, -1, N) % N
-        found = reconstruct(residue, N)
-        assert found in (Fraction(above, below), None)
-        assert above < 0 or found is not None
+        answer = reconstruct(residue, N)
+        assert answer in (Fraction(above, below), None)
+        assert above < 0 or answer is not None
         assert reconstruct(dice.randrange(N), N) is None
 
 
@@ -134,8 +134,8 @@ def test_the_search_stops_in_time_and_tries_the_simple_first() -> None:
     assert len(tried) == len(set(tried)) == 1 + 4 + 3 + 2
     columns = {name: [dice + 2 for dice in range(5)] for name in ("a", "h", "w")}
     endless = itertools.repeat(tried[0])
-    found, _, complete = search(columns, endless, N, budget_s=-1.0)
-    assert (found, complete) == ([], False)
+    values, _, complete = search(columns, endless, N, budget_s=-1.0)
+    assert (values, complete) == ([], False)
     assert conclude([], ["a"]) == []
 
 

@@ -14,25 +14,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, str]:
+def explanations() -> dict[str, str]:
     return ceilings.explained()
 
 
-def test_a_higher_ceiling_asks_for_less_and_shows_more(told: dict[str, str]) -> None:
-    assert "WHERE" not in told["access"].partition("home")[0]
-    assert "[equality]" not in told["access"]
-    assert "dept_eq =" in told["equality"]
-    assert "born_ord" not in told["equality"]
-    assert "born_ord" in told["order"]
+def test_a_higher_ceiling_asks_for_less_and_shows_more(explanations: dict[str, str]) -> None:
+    assert "WHERE" not in explanations["access"].partition("home")[0]
+    assert "[equality]" not in explanations["access"]
+    assert "dept_eq =" in explanations["equality"]
+    assert "born_ord" not in explanations["equality"]
+    assert "born_ord" in explanations["order"]
     said = "the server can order the rows of staff by born, and tell roughly how close they are"
-    assert said in told["order"]
+    assert said in explanations["order"]
 
 
-def test_readme_and_reference_show_it_word_for_word(told: dict[str, str]) -> None:
+def test_readme_and_reference_show_it_word_for_word(explanations: dict[str, str]) -> None:
     for page in ("README.md", "docs/reference/ceilings.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         assert ceilings.QUERY in text
-        for level, output in told.items():
+        for level, output in explanations.items():
             assert f"-- MAY REVEAL {level}\n{output}" in text, page
 
 
@@ -43,5 +43,5 @@ def test_explain_expects_groups_of_a_query_that_the_server_runs_whole(open_conne
     grouped = "SELECT a, count(*) FROM t GROUP BY a"
     assert "of about 3 rows" in connection.sql(grouped).explain()
     assert "of about 1 rows," in connection.sql("SELECT sum(b) FROM t").explain()
-    told = json.loads(connection.sql(grouped).explain(format="json"))
-    assert told["servers"][0]["expected_rows"] == 3
+    explanation = json.loads(connection.sql(grouped).explain(format="json"))
+    assert explanation["servers"][0]["expected_rows"] == 3

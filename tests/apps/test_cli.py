@@ -97,13 +97,13 @@ def test_errors_have_one_shape(
 ) -> None:
     done = run("--json", *arguments, folder=home, code=code)
     assert done.stderr == ""
-    told = answers(done)[-1]
-    assert set(told) == {"ok", "code", "error", "fix"}
-    assert told["ok"] is False
-    assert error in (None, told["code"])
+    answer = answers(done)[-1]
+    assert set(answer) == {"ok", "code", "error", "fix"}
+    assert answer["ok"] is False
+    assert error in (None, answer["code"])
     done = run(*arguments, folder=home, code=code)
     assert "louver: " in done.stderr
-    assert told["error"].splitlines()[0] in done.stderr
+    assert answer["error"].splitlines()[0] in done.stderr
 
 
 def test_options_may_stand_before_or_after(home: Path) -> None:
@@ -121,8 +121,8 @@ def test_keys(tmp_path: Path) -> None:
     path = tmp_path / "my.louverkey"
     assert path.stat().st_mode & 0o777 == 0o600
     assert run("key", "show", "my.louverkey", folder=tmp_path).stdout.strip() == key_id
-    told = answers(run("key", "show", "my.louverkey", "--json", folder=tmp_path))
-    assert told[0]["key_id"] == key_id
+    key = answers(run("key", "show", "my.louverkey", "--json", folder=tmp_path))
+    assert key[0]["key_id"] == key_id
     secret = max(path.read_text().splitlines(), key=len)
     assert secret not in done.stdout + done.stderr
     run("key", "new", "my.louverkey", folder=tmp_path, code=1)
@@ -136,8 +136,8 @@ def test_load_is_all_or_nothing(home: Path) -> None:
     (home / "bad.csv").write_text("a,b\n3,x\nno,y\n")
     assert answers(run("load", "loaded", "good.csv", "--json", folder=home))[0]["rows"] == 2
     assert "line 3" in run("load", "loaded", "bad.csv", folder=home, code=1).stderr
-    told = answers(run("--json", "SELECT a FROM loaded ORDER BY a", folder=home))
-    assert told[0]["rows"] == [[1], [2]]
+    rows = answers(run("--json", "SELECT a FROM loaded ORDER BY a", folder=home))
+    assert rows[0]["rows"] == [[1], [2]]
 
 
 def test_explain_runs_nothing(home: Path) -> None:
@@ -149,8 +149,8 @@ def test_explain_runs_nothing(home: Path) -> None:
         assert "your machine" in run("explain", sql, folder=home).stdout
     two = run("explain", "DELETE FROM kept; SELECT 1", folder=home, code=1)
     assert "one statement" in two.stderr
-    told = answers(run("--json", "SELECT count(*), sum(a) FROM kept", folder=home))[0]
-    assert told["rows"] == [[1, 1]]
+    explanation = answers(run("--json", "SELECT count(*), sum(a) FROM kept", folder=home))[0]
+    assert explanation["rows"] == [[1, 1]]
     run("DROP TABLE kept", folder=home)
 
 
@@ -164,16 +164,16 @@ def test_the_shells_words_run_nothing(
     monkeypatch.setattr("builtins.input", lambda _: next(lines))
     options = argparse.Namespace(json=False, csv=False, rows=None)
     assert shell.Shell(open_connection(), options).run() == 0
-    told = capsys.readouterr()
-    assert "777" in told.out
-    assert 'FROM "main"."said"' in told.out
-    assert told.err.count("one statement") == 2
+    output = capsys.readouterr()
+    assert "777" in output.out
+    assert 'FROM "main"."said"' in output.out
+    assert output.err.count("one statement") == 2
 
 
 def test_explain_leakage_and_status(home: Path) -> None:
     query = "SELECT sum(a) FROM t"
-    told = run("explain", query, folder=home).stdout
-    assert "+ the server can compute all ratios of values of a in t" in told
+    text = run("explain", query, folder=home).stdout
+    assert "+ the server can compute all ratios of values of a in t" in text
     as_json = answers(run("explain", query, "--json", folder=home))[0]
     assert as_json["servers"]
     assert as_json["reveals"]["new"]
@@ -205,11 +205,11 @@ def test_a_restored_backup_is_accepted_when_told(tmp_path: Path) -> None:
 def test_inspect_needs_no_key_and_shows_no_plaintext(tmp_path: Path) -> None:
     run("CREATE TABLE t (secret_name TEXT ENC, open_name INT)", folder=tmp_path)
     run("INSERT INTO t VALUES ('a canary in the mine', 42)", folder=tmp_path)
-    told = run("inspect", "t", folder=tmp_path, LOUVER_KEYS="").stdout
-    assert "open_name" in told
-    assert "42" in told
-    assert "secret_name" not in told
-    assert "canary" not in told
+    text = run("inspect", "t", folder=tmp_path, LOUVER_KEYS="").stdout
+    assert "open_name" in text
+    assert "42" in text
+    assert "secret_name" not in text
+    assert "canary" not in text
     as_json = answers(run("inspect", "--json", folder=tmp_path, LOUVER_KEYS=""))[0]
     table = next(table for table in as_json["tables"] if table["table"] == "t")
     sealed = next(v for v in table["rows"][0].values() if isinstance(v, str))
@@ -279,13 +279,13 @@ def test_the_shell(home: Path) -> None:
     os.write(master, f"{said}SELECT nope;\n\\nonsense\nSELECT ';' AS x;\n\\q\n".encode())
     out, _ = process.communicate(timeout=600)
     os.close(master)
-    told = out.decode()
+    text = out.decode()
     assert process.returncode == 0
     for wanted in (
         "louver> ", "\\d [TABLE]", "column_name", "│ x       │", "milliseconds: ", "│ ;       │",
         'FROM "main"."t"', "reveals", "\\nonsense is not a shell command", '"nope"',
     ):  # fmt: skip
-        assert wanted in told, wanted
+        assert wanted in text, wanted
 
 
 def test_statements_end_at_a_semicolon_outside_of_strings() -> None:

@@ -13,30 +13,30 @@ ROWS = "2000"
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+def output(tmp_path_factory: pytest.TempPathFactory) -> str:
     return run("demo", "--rows", ROWS, folder=tmp_path_factory.mktemp("demo"), process=True).stdout
 
 
-def test_it_shows_every_step(told: str) -> None:
+def test_it_shows_every_step(output: str) -> None:
     for query in flights.QUERIES:
         for line in query.sql.splitlines():
-            assert line.strip() in told
+            assert line.strip() in output
     for wanted in ("you wrote", "the server got", "and learned", "the answer", "time",
                    "sdb_compare_", "sdb_sum(", "WHERE", "bytes", "What the server stores",
                    "The ledger", "plaintext", "Where to go next", "docs/start.md"):  # fmt: skip
-        assert wanted in told, wanted
+        assert wanted in output, wanted
     for step in ("parse", "analyse", "rewrite", "server", "open", "finish"):
-        assert f"{step} " in told
-    assert told.count("equal to plaintext DuckDB's answer") == len(flights.QUERIES)
+        assert f"{step} " in output
+    assert output.count("equal to plaintext DuckDB's answer") == len(flights.QUERIES)
 
 
-def test_it_fits_the_terminal(told: str) -> None:
-    assert max(len(line) for line in told.splitlines()) <= 101
+def test_it_fits_the_terminal(output: str) -> None:
+    assert max(len(line) for line in output.splitlines()) <= 101
 
 
-def test_what_the_server_holds_is_no_plaintext(told: str) -> None:
-    start = told.index("What the server stores")
-    held = told[start : told.index("── 1.")]
+def test_what_the_server_holds_is_no_plaintext(output: str) -> None:
+    start = output.index("What the server stores")
+    held = output[start : output.index("── 1.")]
     assert "e_" in held
     assert "s_" in held
     assert "dep_delay" not in held
@@ -45,10 +45,10 @@ def test_what_the_server_holds_is_no_plaintext(told: str) -> None:
 
 def test_it_may_be_kept_and_told_in_json(tmp_path: Path) -> None:
     done = run("demo", "--rows", "1200", "--keep", "kept", "--json", folder=tmp_path)
-    (told,) = answers(done)
-    assert all(query["equal_to_plaintext"] for query in told["queries"])
-    assert {fact["level"] for fact in told["facts"]} >= {"size", "access", "plaintext"}
-    assert told["queries"][0]["times_ms"]["server"] > 0
+    (answer,) = answers(done)
+    assert all(query["equal_to_plaintext"] for query in answer["queries"])
+    assert {fact["level"] for fact in answer["facts"]} >= {"size", "access", "plaintext"}
+    assert answer["queries"][0]["times_ms"]["server"] > 0
     common = ["-u", "duckdb:///kept/cloud.duckdb", "-k", "kept/demo.louverkey"]
     attack = ("--json", "attack", "--seconds", "600")
     (attacked,) = answers(run(*common, *attack, folder=tmp_path))

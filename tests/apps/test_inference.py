@@ -42,37 +42,37 @@ def ages() -> Shares:
     return shares
 
 
-def recovered(found: histograms.Guesses, rows: npt.NDArray[np.int64]) -> float:
+def recovered(guesses: histograms.Guesses, rows: npt.NDArray[np.int64]) -> float:
     """The share of rows; codes and values stand in the same order here."""
-    return float(rows[found == np.arange(len(rows))].sum() / rows.sum())
+    return float(rows[guesses == np.arange(len(rows))].sum() / rows.sum())
 
 
 def test_frequency_analysis_finds_common_first_names() -> None:
     mine, other = counts(first_names(), 50_000, 3), counts(first_names(), 200_000, 4)
-    found = histograms.frequency(mine, other)
-    assert recovered(found, mine) > 0.6
-    assert len(set(found.tolist())) == len(found)
+    guesses = histograms.frequency(mine, other)
+    assert recovered(guesses, mine) > 0.6
+    assert len(set(guesses.tolist())) == len(guesses)
 
 
 def test_it_is_the_best_assignment_in_squares() -> None:
     dice = np.random.default_rng(5)
     for _ in range(20):
         f, g = dice.integers(1, 50, 6), dice.integers(1, 50, 7)
-        found = histograms.frequency(f, g)
+        guesses = histograms.frequency(f, g)
         best = _brute_force(f, g)
-        assert _squares(f, g, found) == best
+        assert _squares(f, g, guesses) == best
 
 
-def _squares(f: Any, g: Any, found: Any) -> int:
-    left = sum(int(g[j]) ** 2 for j in range(len(g)) if j not in set(found.tolist()))
-    return left + sum(int(f[i] - g[j]) ** 2 for i, j in enumerate(found))
+def _squares(f: Any, g: Any, guesses: Any) -> int:
+    left = sum(int(g[j]) ** 2 for j in range(len(g)) if j not in set(guesses.tolist()))
+    return left + sum(int(f[i] - g[j]) ** 2 for i, j in enumerate(guesses))
 
 
 def _brute_force(f: Any, g: Any) -> int:
     import itertools
 
     tried = itertools.permutations(range(len(g)), len(f))
-    return min(_squares(f, g, np.array(one)) for one in tried)
+    return min(_squares(f, g, np.array(permutation)) for permutation in tried)
 
 
 def test_sorting_opens_a_dense_column() -> None:
@@ -85,9 +85,9 @@ def test_sorting_opens_a_dense_column() -> None:
 @pytest.mark.parametrize(("rows", "least"), [(20_000, 0.95), (2_000, 0.5)])
 def test_cumulative_frequencies_open_ages(rows: int, least: float) -> None:
     mine, other = counts(ages(), rows, 8), counts(ages(), 50_000, 9)
-    found = histograms.cumulative(mine, other)
-    assert recovered(found, mine) > least
-    matched = found[found >= 0]
+    guesses = histograms.cumulative(mine, other)
+    assert recovered(guesses, mine) > least
+    matched = guesses[guesses >= 0]
     assert (np.diff(matched) > 0).all(), "lines cross"
     # Equality alone gives far less of such a column.
     assert recovered(histograms.frequency(mine, other), mine) < 0.5 * least
@@ -99,8 +99,8 @@ def test_cumulative_beats_frequency_where_values_are_missing() -> None:
     order = histograms.cumulative(mine[held], other[known])
     plain = histograms.frequency(mine[held], other[known])
 
-    def share(found: Any) -> float:
-        right = (found >= 0) & (known[found] == held)
+    def share(guesses: Any) -> float:
+        right = (guesses >= 0) & (known[guesses] == held)
         return float(mine[held][right].sum() / mine.sum())
 
     assert share(order) > 0.85 > share(plain)
@@ -108,9 +108,9 @@ def test_cumulative_beats_frequency_where_values_are_missing() -> None:
 
 def test_large_columns_are_matched_by_rank() -> None:
     mine, other = counts(ages(), 20_000, 12), counts(ages(), 50_000, 13)
-    found = histograms.cumulative(mine, other, cell_limit=10)
-    assert recovered(found, mine) > 0.6
-    assert (np.diff(found) >= 0).all()
+    guesses = histograms.cumulative(mine, other, cell_limit=10)
+    assert recovered(guesses, mine) > 0.6
+    assert (np.diff(guesses) >= 0).all()
 
 
 @pytest.mark.parametrize("attack", [histograms.frequency, histograms.sorting,
@@ -144,9 +144,9 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.connection.close()
+    server = Server()
+    yield server
+    server.connection.close()
 
 
 def test_closed_layers_show_nothing(server: Server) -> None:
@@ -168,9 +168,9 @@ def test_open_layers_show_what_they_are(server: Server) -> None:
     assert equality.counts.sum() == 299
     assert equality.top[0] == max(picked.count(code) for code in some)
     assert (order.shown, order.distinct) == ("order", 50)
-    names = [made.attack for made in codes.attempts(order, np.ones(50, dtype=np.int64))]
+    names = [attempt.attack for attempt in codes.attempts(order, np.ones(50, dtype=np.int64))]
     assert names == ["frequency analysis", "sorting", "cumulative frequencies"]
-    names = [made.attack for made in codes.attempts(equality, np.ones(50, dtype=np.int64))]
+    names = [attempt.attack for attempt in codes.attempts(equality, np.ones(50, dtype=np.int64))]
     assert names == ["frequency analysis"]
 
 
@@ -198,7 +198,7 @@ def test_every_leak_of_a_scheme_has_its_attack() -> None:
 def people(rows: int, seed: int) -> pa.Table:
     """Names by Zipf's law, ages of all of 0 to 79, towns of few."""
     dice = np.random.default_rng(seed)
-    names = [f"name {place:03}" for place in range(40)]
+    names = [f"name {number:03}" for number in range(40)]
     shares = first_names(40)
     young = ages()[:80] / ages()[:80].sum()
     years = np.concatenate([np.arange(80), dice.choice(80, rows - 80, p=young)])
@@ -215,12 +215,12 @@ def people(rows: int, seed: int) -> pa.Table:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database in which queries have opened some layers, and an auxiliary table."""
-    made = tmp_path_factory.mktemp("attack")
-    pq.write_table(people(20_000, 21), made / "own.parquet")
-    csv.write_csv(people(20_000, 21), made / "own.csv")
+    folder = tmp_path_factory.mktemp("attack")
+    pq.write_table(people(20_000, 21), folder / "own.parquet")
+    csv.write_csv(people(20_000, 21), folder / "own.csv")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOUVER_STATE_DIR", str(made / "state"))
-        con = louver.connect(f"duckdb:///{made}/cloud.duckdb", keys=key_file(), profile="cryptdb")
+        patch.setenv("LOUVER_STATE_DIR", str(folder / "state"))
+        con = louver.connect(f"duckdb:///{folder}/cloud.duckdb", keys=key_file(), profile="cryptdb")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             con.execute(
@@ -232,45 +232,45 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             con.sql("SELECT count(*) FROM staff WHERE age < 30").fetchall()
             con.sql("SELECT count(*) FROM staff WHERE town = 'Oslo'").fetchall()
         con.close()
-    return made
+    return folder
 
 
 @pytest.mark.parametrize("file", ["own.parquet", "own.csv"])
 def test_the_command_recovers_what_is_open(folder: Path, file: str) -> None:
     done = run("attack", "--json", "--auxiliary", str(folder / file), folder=folder)
     (answer,) = answers(done)
-    told = {(c["column"], c["codes"]): c for c in answer["codes"]}
-    assert {key for key, c in told.items() if c["shown"] != "nothing"} == {
+    codes = {(c["column"], c["codes"]): c for c in answer["codes"]}
+    assert {key for key, c in codes.items() if c["shown"] != "nothing"} == {
         ("name", "equality"), ("age", "order"),
     }  # fmt: skip
-    assert "town" not in {column for column, _ in told}
-    (frequent,) = told["name", "equality"]["attacks"]
-    assert frequent["recovered_rows"] > 2_000 > told["name", "equality"]["blind_guess_rows"]
+    assert "town" not in {column for column, _ in codes}
+    (frequent,) = codes["name", "equality"]["attacks"]
+    assert frequent["recovered_rows"] > 2_000 > codes["name", "equality"]["blind_guess_rows"]
     assert frequent["prevented_by"] == "access"
-    age = {made["attack"]: made for made in told["age", "order"]["attacks"]}
+    age = {attack["attack"]: attack for attack in codes["age", "order"]["attacks"]}
     assert age["sorting"]["recovered_rows"] == 4_000
     assert age["sorting"]["recovered_distinct"] == 80
     assert age["sorting"]["prevented_by"] == "equality"
     assert age["cumulative frequencies"]["recovered_rows"] > 1_500
     assert age["frequency analysis"]["recovered_rows"] < 1_000
-    for column, kind in told:
-        if told[column, kind]["shown"] == "nothing":
-            assert told[column, kind]["attacks"] == []
+    for column, kind in codes:
+        if codes[column, kind]["shown"] == "nothing":
+            assert codes[column, kind]["attacks"] == []
 
 
 def test_the_command_without_an_auxiliary_table(folder: Path) -> None:
-    told = run("attack", folder=folder).stdout
-    assert "equality shows: 40 distinct values in 4,000 rows, 0 NULLs" in told
-    assert "order shows: 80 distinct values" in told
-    assert "equality layer closed: the codes look random" in told
-    assert "recovered" not in told
+    text = run("attack", folder=folder).stdout
+    assert "equality shows: 40 distinct values in 4,000 rows, 0 NULLs" in text
+    assert "order shows: 80 distinct values" in text
+    assert "equality layer closed: the codes look random" in text
+    assert "recovered" not in text
 
 
 def test_the_command_in_words(folder: Path) -> None:
-    told = run("attack", "staff", "--auxiliary", str(folder / "own.csv"), folder=folder).stdout
-    assert "sorting: 4,000 of 4,000 rows (100.0 %) and 80 of 80 values recovered" in told
-    assert "prevented by the ceiling `equality`" in told
-    assert "baseline, always guessing the most frequent value" in told
+    text = run("attack", "staff", "--auxiliary", str(folder / "own.csv"), folder=folder).stdout
+    assert "sorting: 4,000 of 4,000 rows (100.0 %) and 80 of 80 values recovered" in text
+    assert "prevented by the ceiling `equality`" in text
+    assert "baseline, always guessing the most frequent value" in text
 
 
 @pytest.mark.parametrize("file", ["none.csv", "none.xls"])
@@ -286,5 +286,5 @@ def test_names_need_a_key(folder: Path) -> None:
         code=2,
     )  # fmt: skip
     assert "--auxiliary needs a key file" in done.stderr
-    told = run("attack", "--modulus", modulus, folder=folder).stdout
-    assert "order shows: 80 distinct values" in told
+    text = run("attack", "--modulus", modulus, folder=folder).stdout
+    assert "order shows: 80 distinct values" in text

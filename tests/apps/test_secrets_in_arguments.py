@@ -144,21 +144,21 @@ def test_a_process_that_dies_leaves_no_core(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits are read as Linux shows them")
 def test_a_shell_that_runs_has_no_core_limit_left(key_file: Path, tmp_path: Path) -> None:
-    place = f"duckdb:///{tmp_path.name}.duckdb"
-    words = ["-m", "louver.trusted.apps.cli", "--url", place, "--keys", str(key_file), "sql"]
+    url = f"duckdb:///{tmp_path.name}.duckdb"
+    words = ["-m", "louver.trusted.apps.cli", "--url", url, "--keys", str(key_file), "sql"]
     running = subprocess.Popen(
         [sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
     )
     try:
-        found = None
+        limit = None
         for _ in range(300):
             text = Path(f"/proc/{running.pid}/limits").read_text(encoding="ascii")
-            found = re.search(r"Max core file size +(\S+) +(\S+)", text)
-            assert found is not None
-            if found.groups() == ("0", "0"):
+            limit = re.search(r"Max core file size +(\S+) +(\S+)", text)
+            assert limit is not None
+            if limit.groups() == ("0", "0"):
                 return
             time.sleep(0.1)
-        pytest.fail(f"the limits are {found and found.groups()}")
+        pytest.fail(f"the limits are {limit and limit.groups()}")
     finally:
         running.kill()
         running.communicate()

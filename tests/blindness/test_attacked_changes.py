@@ -60,9 +60,9 @@ class Opened:
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     monkeypatch.setenv("LOUVER_STATE_DIR", str(tmp_path / "state"))
-    made = Opened(tmp_path)
-    yield made
-    made.session.close()
+    session = Opened(tmp_path)
+    yield session
+    session.session.close()
 
 
 @pytest.mark.parametrize(
@@ -246,10 +246,10 @@ def test_plain_columns_compare_by_their_collation(
 ) -> None:
     opened.run("CREATE TABLE base (s VARCHAR, e VARCHAR ENC)", "INSERT INTO base VALUES ('z', 'b')")
     opened.run(sql, f"INSERT INTO {table} ({column}) VALUES ('Ann'), ('ANN'), ('bob')")
-    asked = f"SELECT count(*) FROM {table} WHERE {column} = 'ann'"
-    assert opened.run(asked) == [(2,)]
+    query = f"SELECT count(*) FROM {table} WHERE {column} = 'ann'"
+    assert opened.run(query) == [(2,)]
     opened.run(f"UPDATE {table} SET {column} = 'x' WHERE {column} = 'aNN'")
-    assert opened.run(asked) == [(0,)]
+    assert opened.run(query) == [(0,)]
     opened.run(f"DELETE FROM {table} WHERE {column} IN ('X', 'BOB')")
     assert opened.run(f"SELECT count(*) FROM {table} WHERE {column} >= 'B'") == opened.run(
         f"SELECT count(*) FROM {table} WHERE {column} = 'Z'"

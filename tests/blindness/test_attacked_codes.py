@@ -27,7 +27,7 @@ def test_codes_of_texts_know_no_collation(con) -> None:
     duck = duckdb.connect()
     con.execute("CREATE TABLE t (n INT, s VARCHAR ENC)")
     duck.execute("CREATE TABLE t (n INT, s VARCHAR)")
-    asked = (
+    queries = (
         "SELECT count(*) FROM t WHERE s = 'abc'",
         "SELECT count(*) FROM (SELECT DISTINCT s FROM t)",
         "SELECT count(*) FROM t WHERE s IN ('ABC', 'x')",
@@ -40,7 +40,7 @@ def test_codes_of_texts_know_no_collation(con) -> None:
         duck.execute(setting)
         # DDL of any kind makes the databases at home anew; the setting stays.
         con.execute("CREATE OR REPLACE VIEW v AS SELECT 1 AS x")
-        for sql in asked:
+        for sql in queries:
             assert con.execute(sql).fetchall() == duck.execute(sql).fetchall(), (setting, sql)
 
 
@@ -76,14 +76,14 @@ def test_a_sum_that_may_overflow_is_duckdbs(con) -> None:
 
 
 def test_a_generated_column_depends_on_its_row_alone(con) -> None:
-    for type_, made, expression in (
+    for type_, definition, expression in (
         ("TIMESTAMPTZ", "BIGINT", "hour(c)"),
         ("TIMESTAMPTZ", "DATE", "c::DATE"),
         ("INT", "DOUBLE", "c + random()"),
         ("VARCHAR", "VARCHAR", "c || now()::VARCHAR"),
     ):
         with pytest.raises(louver.Error, match="time zone, the clock or chance"):
-            con.execute(f"CREATE TABLE g (c {type_} ENC, x {made} ENC AS ({expression}))")
+            con.execute(f"CREATE TABLE g (c {type_} ENC, x {definition} ENC AS ({expression}))")
 
 
 def test_a_layer_that_another_client_is_opening_is_done_without(open_connection) -> None:
@@ -154,11 +154,11 @@ def test_without_home_nothing_is_shipped_that_is_not_the_answer(open_connection)
 
 
 def test_a_generated_column_is_what_every_session_would_compute(con) -> None:
-    made = "CREATE TABLE g (id INT ENC, i INT ENC AS (id / 2))"
-    con.execute(made)
+    query = "CREATE TABLE g (id INT ENC, i INT ENC AS (id / 2))"
+    con.execute(query)
     with pytest.raises(louver.Error, match="while a table has generated columns"):
         con.execute("SET integer_division = true")
     con.execute("DROP TABLE g")
     con.execute("SET integer_division = true")
     with pytest.raises(louver.Error, match="where integer_division is set"):
-        con.execute(made)
+        con.execute(query)

@@ -79,9 +79,9 @@ def test_a_number_beside_a_sum_is_blinded(tmp_path: Path, key_file: Path) -> Non
     run = watched.session.execute
     run("CREATE TABLE t (a BIGINT ENC, p INTEGER)")
     run("INSERT INTO t VALUES (9000000000000, 1), (5, 2)")
-    found = run(f"SELECT p FROM t GROUP BY p HAVING sum(a) > {secret}").rows
-    assert found is not None
-    assert found["p"].to_pylist() == [1]
+    rows = run(f"SELECT p FROM t GROUP BY p HAVING sum(a) > {secret}").rows
+    assert rows is not None
+    assert rows["p"].to_pylist() == [1]
     run("SELECT p FROM t GROUP BY p HAVING sum(a) > ?", [secret])
     run(f"SELECT x FROM (SELECT p, sum(a) AS x FROM t GROUP BY p) AS q WHERE x > {secret}")
     bare = secret.to_bytes(6, "big")

@@ -76,16 +76,16 @@ def exponents_of(message: object) -> list[int]:
     """The exponents among the constants of a statement: of updates, lifts and kept powers."""
     if not isinstance(message, Statement) or "sdb_" not in message.sql:
         return []
-    found: list[int] = []
+    exponents: list[int] = []
     for constant in message.constants:
         if not isinstance(constant, bytes) or len(constant) == 256:
             continue
         if constant[:1] == b"\x01" and len(constant) > 3:
             length = int.from_bytes(constant[1:3], "big")
-            found.append(int.from_bytes(constant[3 : 3 + length], "big"))
+            exponents.append(int.from_bytes(constant[3 : 3 + length], "big"))
         elif "sdb_powers" in message.sql or "sdb_cartprod" in message.sql:
-            found.append(int.from_bytes(constant, "big"))
-    return found
+            exponents.append(int.from_bytes(constant, "big"))
+    return exponents
 
 
 def test_a_trace_would_be_seen(tmp_path: Path, key_file: Path) -> None:
@@ -100,9 +100,9 @@ def test_a_trace_would_be_seen(tmp_path: Path, key_file: Path) -> None:
 
 def test_home_spills_privately(tmp_path: Path, key_file: Path) -> None:
     watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
-    hall = watched.session.context.local.workspace
+    workspace = watched.session.context.local.workspace
     settings = dict(
-        hall.execute(
+        workspace.execute(
             "SELECT name, value FROM duckdb_settings()"
             " WHERE name IN ('temp_directory', 'temp_file_encryption')"
         ).fetchall()

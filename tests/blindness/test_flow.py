@@ -109,8 +109,8 @@ def test_the_rule_holds_across_connections(tmp_path: Path, key_file: Path) -> No
         with pytest.raises(errors.NotSupportedError) as refused:
             run(sql)
         assert refused.value.code == "attach.reads", sql
-    told = [fact.kind for fact in watched.session.context.attached["other"].ledger.facts()]
-    assert "rows.copied" in told, "what is shown of another server's table is its ledger's"
+    kinds = [fact.kind for fact in watched.session.context.attached["other"].ledger.facts()]
+    assert "rows.copied" in kinds, "what is shown of another server's table is its ledger's"
     assert not watched.holds(NAME.encode(), b"quokka_name", *needles(PAY))
     watched.session.close()
 

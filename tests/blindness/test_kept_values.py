@@ -77,17 +77,17 @@ ALLOWED = (
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[Connection]:
     folder = tmp_path_factory.mktemp("kept")
-    with louver.connect(f"duckdb:///{folder}/kept.duckdb", keys=key_file) as made:
+    with louver.connect(f"duckdb:///{folder}/kept.duckdb", keys=key_file) as database:
         for sql in SETUP:
-            made.execute(sql)
-        yield made
+            database.execute(sql)
+        yield database
 
 
 @pytest.mark.parametrize("sql", REFUSED)
 def test_refused(connection: Connection, tmp_path: Path, sql: str) -> None:
-    with pytest.raises(louver.Error) as found:
+    with pytest.raises(louver.Error) as caught:
         connection.execute(sql.format(folder=tmp_path))
-    assert found.value.code in ("leak.flow", "sql.unsupported"), found.value
+    assert caught.value.code in ("leak.flow", "sql.unsupported"), caught.value
 
 
 def test_allowed(connection: Connection) -> None:
@@ -98,11 +98,15 @@ def test_allowed(connection: Connection) -> None:
 def test_a_files_columns_that_are_computed_where_they_are_read(
     open_connection: Any, tmp_path: Path
 ) -> None:
-    with duckdb.connect(str(tmp_path / "computed.duckdb")) as made:
-        made.execute("CREATE TABLE g (k INT, a VARCHAR AS (CAST(getvariable('sec') AS VARCHAR)))")
-        made.execute("CREATE TABLE q (k INT, a VARCHAR GENERATED ALWAYS AS (current_query()))")
-        made.execute("CREATE TABLE h (k INT); CREATE VIEW v AS FROM g; CREATE VIEW u AS FROM v")
-        made.execute("INSERT INTO g VALUES (1); INSERT INTO q VALUES (1); INSERT INTO h VALUES (1)")
+    with duckdb.connect(str(tmp_path / "computed.duckdb")) as database:
+        database.execute(
+            "CREATE TABLE g (k INT, a VARCHAR AS (CAST(getvariable('sec') AS VARCHAR)))"
+        )
+        database.execute("CREATE TABLE q (k INT, a VARCHAR GENERATED ALWAYS AS (current_query()))")
+        database.execute("CREATE TABLE h (k INT); CREATE VIEW v AS FROM g; CREATE VIEW u AS FROM v")
+        database.execute(
+            "INSERT INTO g VALUES (1); INSERT INTO q VALUES (1); INSERT INTO h VALUES (1)"
+        )
     con = open_connection()
     con.execute("CREATE TABLE s (a INT ENC); INSERT INTO s VALUES (7777)")
     con.execute("CREATE TABLE plain (k INT, v VARCHAR)")

@@ -25,14 +25,14 @@ Open = Callable[..., Recorder]
 
 @pytest.fixture
 def record(key_file: Path) -> Iterator[Open]:
-    made: list[Recorder] = []
+    recorders: list[Recorder] = []
 
     def opened(profile: str) -> Recorder:
-        made.append(Recorder(key_file, profile))
-        return made[-1]
+        recorders.append(Recorder(key_file, profile))
+        return recorders[-1]
 
     yield opened
-    for recorder in made:
+    for recorder in recorders:
         recorder.close()
 
 
@@ -90,13 +90,13 @@ def test_an_observer_sees_what_there_is_to_see(record: Open) -> None:
     from tests.observer.observer import Observer
 
     observer = Observer()
-    found = {
+    facts = {
         (proposal.kind, proposal.columns[0].rsplit(".", 1)[1])
         for step in recorder.steps
         for proposal in observer.see(step)
         if judge.holds(proposal)
     }
-    assert {("equality", "name"), ("order", "salary")} <= found
+    assert {("equality", "name"), ("order", "salary")} <= facts
 
 
 def test_shares_are_stated(record: Open) -> None:

@@ -20,17 +20,17 @@ Open = Callable[..., Recorder]
 
 @pytest.fixture
 def record(key_file: Path) -> Iterator[Open]:
-    made: list[Recorder] = []
+    recorders: list[Recorder] = []
 
     def opened(profile: str = "cryptdb", policy: str | None = None) -> Recorder:
         import tomllib
 
         rules = Policy.parse(tomllib.loads(policy), "policy", profile) if policy else None
-        made.append(Recorder(key_file, profile, policy=rules))
-        return made[-1]
+        recorders.append(Recorder(key_file, profile, policy=rules))
+        return recorders[-1]
 
     yield opened
-    for recorder in made:
+    for recorder in recorders:
         recorder.close()
 
 
@@ -38,9 +38,9 @@ def test_a_settled_session_is_stated(record: Open) -> None:
     recorder = record()
     people(recorder, SEALED)
     recorder.run(*QUERIES)
-    found = judged(recorder).established
-    assert ("equality", ("staff.name",)) in found
-    assert ("order", ("staff.salary",)) in found
+    facts = judged(recorder).established
+    assert ("equality", ("staff.name",)) in facts
+    assert ("order", ("staff.salary",)) in facts
 
 
 def test_nothing_is_open_before_a_query_and_explain_opens_nothing(record: Open) -> None:
@@ -56,8 +56,8 @@ def test_the_fact_is_written_before_the_key_is_sent(record: Open) -> None:
     people(recorder, SEALED)
     step = recorder.attempt("SELECT id FROM staff WHERE name = 'Ada'")
     texts = [message.sql for message in step.messages if isinstance(message, Statement)]
-    keys = [place for place, text in enumerate(texts) if "onion_open" in text]
-    entries = [place for place, text in enumerate(texts) if "INTO louver_ledger" in text]
+    keys = [index for index, text in enumerate(texts) if "onion_open" in text]
+    entries = [index for index, text in enumerate(texts) if "INTO louver_ledger" in text]
     assert keys
     assert entries[0] < keys[0]
 
@@ -69,8 +69,8 @@ def test_a_missing_fact_would_be_noticed(
     recorder = record()
     genuine = recorder.session.context.ledger.record
 
-    def forgetful(told: list[Fact], shape: str) -> list[Fact]:
-        return genuine([fact for fact in told if fact.kind != hidden], shape)
+    def forgetful(facts: list[Fact], shape: str) -> list[Fact]:
+        return genuine([fact for fact in facts if fact.kind != hidden], shape)
 
     monkeypatch.setattr(recorder.session.context.ledger, "record", forgetful)
     monkeypatch.setattr(onion_adjustment, "of_openings", lambda *_: [])

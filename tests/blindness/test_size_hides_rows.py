@@ -17,8 +17,8 @@ CHANGES = 4
 def counted(con: Any) -> list[tuple[str, int]]:
     """The columns that decided how many rows came or went, and by how many conditions."""
     ledger = con.session.context.ledger
-    found = [fact for fact in ledger.facts() if fact.kind == "rows.counted"]
-    return [(fact.columns[0], ledger.conditions(fact)) for fact in found]
+    facts = [fact for fact in ledger.facts() if fact.kind == "rows.counted"]
+    return [(fact.columns[0], ledger.conditions(fact)) for fact in facts]
 
 
 def order(con: Any) -> list[int]:
@@ -26,8 +26,8 @@ def order(con: Any) -> list[int]:
     sql = "SELECT row_id FROM t ORDER BY row_id"
     numbers = con.session.context.engine.query(Statement(sql)).column(0).to_pylist()
     rows = con.session.context.storage.batches(con.session.context.catalog.table("main", "t"))
-    found = {row["louver_row_id"]: row["id"] for batch in rows for row in batch.to_pylist()}
-    return [found[number] for number in numbers]
+    ids = {row["louver_row_id"]: row["id"] for batch in rows for row in batch.to_pylist()}
+    return [ids[number] for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_where_a_wide_sum_runs_depends_on_no_value(open_connection: Any) -> None
         con.execute("CREATE OR REPLACE TABLE t (p INT, v DECIMAL(38,0) ENC, h HUGEINT ENC,"
                     " d DECIMAL(20,2) ENC)")  # fmt: skip
         con.execute(f"INSERT INTO t VALUES (1, {number}, {number}, 1), (2, 3, 4, 5)")
-        asked = [f"SELECT sum({column}) FROM t WHERE p > 0" for column in "vhd"]
-        plans.append(["sum(" in con.sql(sql).remote_sql()[0] for sql in asked])
-        assert [con.execute(sql).fetchall()[0][0] for sql in asked] == [number + 3, number + 4, 6]
+        queries = [f"SELECT sum({column}) FROM t WHERE p > 0" for column in "vhd"]
+        plans.append(["sum(" in con.sql(sql).remote_sql()[0] for sql in queries])
+        assert [con.execute(sql).fetchall()[0][0] for sql in queries] == [number + 3, number + 4, 6]
     assert plans == [[False, False, True]] * 2
 
 
@@ -208,7 +208,7 @@ def test_a_row_that_gets_what_it_had_goes_like_any_other(open_connection: Any, c
 
 def order_of_numbers(con: Any) -> list[int]:
     """The server's row numbers."""
-    found = (
+    row_ids = (
         con.session.context.engine.query(Statement("SELECT row_id FROM t")).column(0).to_pylist()
     )
-    return [int(number) for number in found]
+    return [int(number) for number in row_ids]

@@ -356,8 +356,8 @@ def test_plaintext_in_an_error_message(trap: Trap) -> None:
         f"SELECT * FROM t WHERE name = '{SECRET}",
     ):
         trap.fails(sql)
-    told = trap.session.context.ledger.table().to_pylist()
-    assert not [row for row in told if SECRET in str(row) or str(NUMBER) in str(row)]
+    entries = trap.session.context.ledger.table().to_pylist()
+    assert not [row for row in entries if SECRET in str(row) or str(NUMBER) in str(row)]
     from louver.wire.messages import Failure
 
     failures = [str(r.message) for r in trap.recorded.tap.records if isinstance(r.message, Failure)]

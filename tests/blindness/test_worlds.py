@@ -41,10 +41,10 @@ def test_a_session_can_be_replayed() -> None:
     """A seed gives the same statements in another process, whose sets have another order."""
     program = "from tests.worlds.session import *; print([texts(p, '7', 60) for p in PROFILES])"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, check=True, text=True
     )
-    assert found.stdout.strip() == repr([texts(profile, "7", 60) for profile in PROFILES])
+    assert process.stdout.strip() == repr([texts(profile, "7", 60) for profile in PROFILES])
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))

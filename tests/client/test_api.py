@@ -37,16 +37,16 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def con(state: None) -> Iterator[louver.Connection]:
-    with connection() as made:
-        made.execute(TABLE)
-        yield made
+    with connection() as database:
+        database.execute(TABLE)
+        yield database
 
 
 @pytest.fixture(scope="module")
 def plain() -> duckdb.DuckDBPyConnection:
-    made = duckdb.connect()
-    made.execute(PLAIN)
-    return made
+    twin = duckdb.connect()
+    twin.execute(PLAIN)
+    return twin
 
 
 QUERY = "SELECT name, salary * 2 AS s, big FROM staff WHERE salary > 100 ORDER BY age"
@@ -119,14 +119,14 @@ def test_explain_tells_and_neither_sends_nor_records(state: None) -> None:
         facts = con.leakage().num_rows
         session.context.engine.records.clear()
         text = con.sql("EXPLAIN (LEAKAGE) SELECT sum(salary) FROM staff").fetchall()[0][1]
-        told = con.sql("SELECT sum(salary) FROM staff").explain(leakage=True, format="json")
+        explanation = con.sql("SELECT sum(salary) FROM staff").explain(leakage=True, format="json")
         chart = con.sql("EXPLAIN (FORMAT mermaid) SELECT sum(salary) FROM staff").fetchall()
         sent = [repr(message) for message in session.context.engine.sent()]
         assert not [message for message in sent if "sdb_" in message or "staff" in message]
         assert con.leakage().num_rows == facts
     assert "sdb_sum(" in text
     assert "+ the server can compute all ratios of values of salary in staff" in text
-    parsed = json.loads(told)
+    parsed = json.loads(explanation)
     assert [fact["kind"] for fact in parsed["reveals"]["new"]] == ["sdb.sum", "scan"]
     assert parsed["servers"][0]["constants_bytes"]
     assert chart[0][1].startswith("flowchart")
@@ -144,9 +144,9 @@ def test_explain_takes_parameters(con: louver.Connection) -> None:
 def test_explain_marks_what_is_known_already(con: louver.Connection) -> None:
     query = "SELECT sum(salary) FROM staff"
     con.sql(query).fetchall()
-    told = con.sql(query).explain(leakage=True)
-    assert "nothing new" in told
-    assert "= the server can compute all ratios of values of salary" in told
+    explanation = con.sql(query).explain(leakage=True)
+    assert "nothing new" in explanation
+    assert "= the server can compute all ratios of values of salary" in explanation
     assert "reveals" not in con.sql(query).explain()
     analyzed = con.sql(f"EXPLAIN ANALYZE {query}").fetchall()[0][1]
     assert "server" in analyzed
@@ -190,9 +190,9 @@ def test_the_schema_is_the_declared_one(
 
 def test_show_leakage(con: louver.Connection) -> None:
     con.sql("SELECT sum(salary) FROM staff").fetchall()
-    found = con.sql("SHOW LEAKAGE FOR staff")
-    assert found.columns == ["table_name", "columns", "level", "reveals"]
-    assert {row[0] for row in found.fetchall()} == {"staff"}
+    facts = con.sql("SHOW LEAKAGE FOR staff")
+    assert facts.columns == ["table_name", "columns", "level", "reveals"]
+    assert {row[0] for row in facts.fetchall()} == {"staff"}
     rows = con.sql("SHOW LEAKAGE").fetchall()
     assert ("staff", "salary", "plaintext") in {row[:3] for row in rows}
     assert len(rows) == len(set(rows))
@@ -306,9 +306,9 @@ def test_a_time_zone_holds_for_constants_too(open_connection) -> None:
     con = open_connection("cryptdb")
     con.execute("CREATE TABLE moments (m TIMESTAMPTZ ENC)")
     con.execute("INSERT INTO moments VALUES ('2020-01-01 00:00:00+00')")
-    asked = "SELECT count(*) FROM moments WHERE m = TIMESTAMPTZ '2020-01-01 00:00:00'"
-    found = []
+    query = "SELECT count(*) FROM moments WHERE m = TIMESTAMPTZ '2020-01-01 00:00:00'"
+    counts = []
     for zone in ("UTC", "America/New_York", "UTC"):
         con.execute(f"SET TimeZone = '{zone}'")
-        found.append(con.execute(asked).fetchall())
-    assert found == [[(1,)], [(0,)], [(1,)]]
+        counts.append(con.execute(query).fetchall())
+    assert counts == [[(1,)], [(0,)], [(1,)]]

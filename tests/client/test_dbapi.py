@@ -16,23 +16,23 @@ from tests.client.faces import connection
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[louver.Connection]:
-    with connection() as made:
-        made.execute(
+    with connection() as database:
+        database.execute(
             "CREATE TABLE t (i INT ENC USING sdb, s TEXT ENC, d DECIMAL(9,2) ENC, b BLOB ENC,"
             " day DATE ENC, f DOUBLE)"
         )
-        yield made
+        yield database
 
 
 @pytest.fixture
 def cursor(con: louver.Connection) -> louver.Cursor:
     con.execute("DELETE FROM t")
-    made = con.cursor()
-    made.execute(
+    cursor = con.cursor()
+    cursor.execute(
         "INSERT INTO t VALUES (1, 'one', 1.50, 'a'::BLOB, '2013-01-01', 0.5),"
         " (2, 'two', -2.25, ''::BLOB, NULL, NULL), (NULL, NULL, NULL, NULL, NULL, NULL)"
     )
-    return made
+    return cursor
 
 
 def test_the_module() -> None:

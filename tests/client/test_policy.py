@@ -60,9 +60,9 @@ def test_profile(profile: str, type_: str, declared: Declared | None, wanted: Pr
 
 
 def test_sdb_below_plaintext_is_refused() -> None:
-    with pytest.raises(errors.LeakageRefused) as found:
+    with pytest.raises(errors.LeakageRefused) as caught:
         Policy().protection("t", "c", "BIGINT", enc("sdb", "order"))
-    assert found.value.code == "enc.ceiling"
+    assert caught.value.code == "enc.ceiling"
 
 
 ONION = Protection(True, "onion", "order", text=True)
@@ -87,10 +87,10 @@ def test_what_a_rule_says_beyond_scheme_and_ceiling() -> None:
         }
     }
     policy = Policy.parse(text, "policy")
-    found = [policy.protection("t", name, "VARCHAR", None) for name in "abc"]
-    assert found[0] == Protection(True, "onion", "order", "people", "ope", "none", False)
-    assert found[1] == Protection(True, "sealed", "order", "", "ore", "masked", True)
-    assert found[2].text
+    protections = [policy.protection("t", name, "VARCHAR", None) for name in "abc"]
+    assert protections[0] == Protection(True, "onion", "order", "people", "ope", "none", False)
+    assert protections[1] == Protection(True, "sealed", "order", "", "ore", "masked", True)
+    assert protections[2].text
     assert not policy.protection("t", "c", "BIGINT", None).text
 
 
@@ -98,15 +98,15 @@ def test_what_a_rule_says_beyond_scheme_and_ceiling() -> None:
     "rule", [{"order": "ord"}, {"sum": True}, {"join": 1}, {"text": "yes"}, {"group": "x"}]
 )
 def test_a_rule_with_an_unknown_word_is_refused(rule: dict[str, object]) -> None:
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         Policy.parse({"t": {"a": rule}}, "policy")
-    assert found.value.code in ("policy.unknown", "policy.format")
+    assert caught.value.code in ("policy.unknown", "policy.format")
 
 
 def test_unknown_profile() -> None:
-    with pytest.raises(errors.InterfaceError) as found:
+    with pytest.raises(errors.InterfaceError) as caught:
         Policy("rot13")
-    assert found.value.code == "profile.unknown"
+    assert caught.value.code == "profile.unknown"
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_file(policy: Policy, table: str, column: str, wanted: Protection) -> No
 
 
 def test_sql_goes_before_the_file(policy: Policy) -> None:
-    def kept(column: str, declared: Declared) -> Protection:
+    def protection(column: str, declared: Declared) -> Protection:
         return policy.protection("staff", column, "BIGINT", declared)
 
-    assert kept("born", enc()) == Protection(True, "sealed", "order")
-    assert kept("born", enc(ceiling="size")) == Protection(True, "sealed", "size")
-    assert kept("born", enc("sdb")) == Protection(True, "sdb", "plaintext")
-    assert kept("salary", enc("sealed")) == Protection(True, "sealed", "access")
+    assert protection("born", enc()) == Protection(True, "sealed", "order")
+    assert protection("born", enc(ceiling="size")) == Protection(True, "sealed", "size")
+    assert protection("born", enc("sdb")) == Protection(True, "sdb", "plaintext")
+    assert protection("salary", enc("sealed")) == Protection(True, "sealed", "access")
     assert policy.protection("sales.orders", "id", "BIGINT", enc()).encrypted
 
 
@@ -163,12 +163,12 @@ def test_profile_argument_goes_before_the_file(tmp_path: Path, policy: Policy) -
 def test_bad_file(tmp_path: Path, text: str, code: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         Policy.read(path)
-    assert found.value.code == code
+    assert caught.value.code == code
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(errors.OperationalError) as found:
+    with pytest.raises(errors.OperationalError) as caught:
         Policy.read(tmp_path / "nothing.toml")
-    assert found.value.code == "policy.file"
+    assert caught.value.code == "policy.file"

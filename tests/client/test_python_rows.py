@@ -26,9 +26,9 @@ VALUES = [
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[LocalEngine]:
-    found = LocalEngine()
-    yield found
-    found.close()
+    engine = LocalEngine()
+    yield engine
+    engine.close()
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -39,9 +39,9 @@ def test_values_are_those_of_duckdb(home: LocalEngine, value: str) -> None:
         sql = f"SELECT {items} FROM range(3) t(x) ORDER BY x"
         with duckdb.connect() as plain:
             wanted = plain.execute(sql).fetchall()
-        found = home.python_rows(home.workspace.execute(sql).to_arrow_table())
-        assert repr(found) == repr(wanted)
-        assert [[*map(type, row)] for row in found] == [[*map(type, row)] for row in wanted]
+        rows = home.python_rows(home.workspace.execute(sql).to_arrow_table())
+        assert repr(rows) == repr(wanted)
+        assert [[*map(type, row)] for row in rows] == [[*map(type, row)] for row in wanted]
 
 
 def test_rows_without_columns_or_without_rows(home: LocalEngine) -> None:

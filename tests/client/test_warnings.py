@@ -80,9 +80,9 @@ def test_explain_warns_before_anything_is_shown(open_connection: Any) -> None:
     for mark in "xyz":
         column(connection, "a").see([mark])
     sql = "SELECT a, count(*) FROM t GROUP BY a"
-    told = connection.sql(sql).explain(leakage=True)
-    assert "opens    t.a: equality layer (now closed)" in told
-    assert "warning  t.a has only 3 different values" in told
+    explanation = connection.sql(sql).explain(leakage=True)
+    assert "opens    t.a: equality layer (now closed)" in explanation
+    assert "warning  t.a has only 3 different values" in explanation
     assert "warning" not in connection.sql(sql).explain()
     body = json.loads(connection.sql(sql).explain(leakage=True, format="json"))
     assert body["layers"] == [{"column": "t.a", "layer": "equality", "now": "closed"}]
@@ -109,20 +109,20 @@ def test_a_query_that_shows_them_says_so_once(open_connection: Any) -> None:
 def test_the_command_line_prints_them_beside_the_answer(
     key_file: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    asked = ["--url", f"duckdb:///{tmp_path}/w.duckdb", "--keys", str(key_file)]
-    made = "CREATE TABLE t (b BOOLEAN ENC MAY REVEAL equality)"
-    assert cli.main(["sql", made, *asked]) == 0
+    arguments = ["--url", f"duckdb:///{tmp_path}/w.duckdb", "--keys", str(key_file)]
+    definition = "CREATE TABLE t (b BOOLEAN ENC MAY REVEAL equality)"
+    assert cli.main(["sql", definition, *arguments]) == 0
     printed = capsys.readouterr()
     assert "note: t.b has at most 2 different values" in printed.err
     assert not printed.out
-    assert cli.main(["sql", made.replace(" t ", " u "), "--json", *asked]) == 0
+    assert cli.main(["sql", definition.replace(" t ", " u "), "--json", *arguments]) == 0
     assert "at most 2" in json.loads(capsys.readouterr().out)["notices"][0]
 
 
 @pytest.mark.parametrize("type_", CODED)
 def test_arrow_tells_values_of_every_type_with_codes_apart(type_: str) -> None:
-    made = Column("c", type_, 1, encrypted=True)
+    column = Column("c", type_, 1, encrypted=True)
     with duckdb.connect(config={"arrow_lossless_conversion": "true"}) as connection:
         sql = f"SELECT NULL::{type_} AS c UNION ALL SELECT NULL"
-        cardinality.see(made, connection.execute(sql).to_arrow_table().column(0))
-    assert made.seen == []
+        cardinality.see(column, connection.execute(sql).to_arrow_table().column(0))
+    assert column.seen == []

@@ -44,16 +44,16 @@ def test_it_is_an_engine(engine: DuckDBEngine) -> None:
 
 def test_constants_are_bound_and_counted(engine: DuckDBEngine) -> None:
     assert write(engine, "INSERT INTO t VALUES ($1, $2), ($3, $2)", 1, b"\x00x", 2) == 2
-    found = engine.query(Statement("SELECT row_id FROM t WHERE c = $1 ORDER BY 1", (b"\x00x",)))
-    assert found.to_pydict() == {"row_id": [1, 2]}
+    rows = engine.query(Statement("SELECT row_id FROM t WHERE c = $1 ORDER BY 1", (b"\x00x",)))
+    assert rows.to_pydict() == {"row_id": [1, 2]}
     assert engine.traffic.rows_in >= 2
     assert engine.traffic.bytes_out > 0
 
 
 def test_append_matches_columns_by_name(engine: DuckDBEngine) -> None:
     engine.append('"main"."t"', pa.table({"c": [b"a", None], "row_id": [7, 8]}))
-    found = engine.query(Statement("SELECT * FROM t ORDER BY row_id"))
-    assert found.to_pylist() == [{"row_id": 7, "c": b"a"}, {"row_id": 8, "c": None}]
+    rows = engine.query(Statement("SELECT * FROM t ORDER BY row_id"))
+    assert rows.to_pylist() == [{"row_id": 7, "c": b"a"}, {"row_id": 8, "c": None}]
 
 
 def test_append_is_undone_with_its_transaction(engine: DuckDBEngine) -> None:
@@ -131,15 +131,15 @@ def test_side_commits_stay_when_the_main_transaction_goes(engine: DuckDBEngine) 
 
 
 def test_values_are_prepared_and_follow_changes(engine: DuckDBEngine) -> None:
-    asked = Statement("SELECT max(row_id) FROM t")
-    assert engine.value(asked) is None
+    query = Statement("SELECT max(row_id) FROM t")
+    assert engine.value(query) is None
     write(engine, "INSERT INTO t VALUES (5, NULL)")
-    assert engine.value(asked) == 5
+    assert engine.value(query) == 5
     write(engine, "DROP TABLE t")
     with pytest.raises(errors.ProgrammingError):
-        engine.value(asked)
+        engine.value(query)
     write(engine, "CREATE TABLE t (row_id INT)")
-    assert engine.value(asked) is None
+    assert engine.value(query) is None
 
 
 def test_interrupt_leaves_a_working_connection(engine: DuckDBEngine) -> None:
@@ -241,11 +241,11 @@ def test_a_killed_transaction_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_memory_databases_are_apart() -> None:
-    one, two = DuckDBEngine(), DuckDBEngine()
-    write(one, "CREATE TABLE t (k INT)")
-    assert one.address == ""
-    assert one.created
-    assert count(one.side(), "t") == 0
+    first, two = DuckDBEngine(), DuckDBEngine()
+    write(first, "CREATE TABLE t (k INT)")
+    assert first.address == ""
+    assert first.created
+    assert count(first.side(), "t") == 0
     with pytest.raises(errors.ProgrammingError):
         count(two, "t")
 
@@ -281,9 +281,9 @@ def test_the_server_functions_compute_and_pass_nulls(engine: DuckDBEngine) -> No
     n = ((1 << 127) - 1).to_bytes(16, "big")
     sql = "SELECT sdb_mul(c, $1, $2) AS p FROM t ORDER BY row_id"
     for connection in (engine, engine.side()):
-        found = connection.query(Statement(sql, (b"\x06", n))).column("p").to_pylist()
-        assert int.from_bytes(found[0], "big") == 42
-        assert found[1] is None
+        rows = connection.query(Statement(sql, (b"\x06", n))).column("p").to_pylist()
+        assert int.from_bytes(rows[0], "big") == 42
+        assert rows[1] is None
     total = engine.value(Statement("SELECT sdb_sum(list(c), $1) FROM t", (n,)))
     assert isinstance(total, bytes)
     assert int.from_bytes(total, "big") == 7

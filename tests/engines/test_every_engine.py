@@ -70,18 +70,18 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @pytest.fixture
 def make(kind: str, tmp_path: Path, key_file: Path) -> Iterator[Make]:
     """A twin over the engine, with the tables of the suite."""
-    made: list[EngineTwin] = []
+    twins: list[EngineTwin] = []
 
     def twin(profile: str = "sealed") -> EngineTwin:
-        one = EngineTwin(kind, tmp_path, key_file, profile)
-        made.append(one)
+        engine_twin = EngineTwin(kind, tmp_path, key_file, profile)
+        twins.append(engine_twin)
         for sql in (suite.STAFF, suite.ROWS, suite.DEPARTMENTS, suite.DEPARTMENT_ROWS):
-            one.run(sql)
-        return one
+            engine_twin.run(sql)
+        return engine_twin
 
     yield twin
-    for one in made:
-        one.close()
+    for engine_twin in twins:
+        engine_twin.close()
 
 
 @pytest.mark.parametrize("profile", ["sealed", "cryptdb"])
@@ -209,11 +209,11 @@ def test_a_ceiling_holds_and_can_be_raised(make: Make) -> None:
 
 def test_the_ledger_stays_with_the_database(make: Make) -> None:
     twin = make()
-    told = "the server can tell which rows of staff have the same name"
+    reason = "the server can tell which rows of staff have the same name"
 
     def known() -> list[str]:
         rows = twin.louver.execute("SHOW LEAKAGE FOR staff").fetchall()
-        return [row[3] for row in rows if row[3].startswith(told)]
+        return [row[3] for row in rows if row[3].startswith(reason)]
 
     assert not known()
     twin.run("SELECT id FROM staff WHERE name = 'ann'")
@@ -260,9 +260,9 @@ def stored(twin: EngineTwin, column: str, kind: str) -> tuple[str, str]:
     """A stored column and its table on the server."""
     table = twin.session.context.catalog.table("main", "staff")
     assert table is not None
-    found = table.column(column)
-    assert found is not None
-    return found.stored[kind], twin.session.context.backend.table(table)
+    values = table.column(column)
+    assert values is not None
+    return values.stored[kind], twin.session.context.backend.table(table)
 
 
 @pytest.mark.parametrize("what", ["moved", "altered", "deleted"])
@@ -287,8 +287,8 @@ def test_exchanged_codes_are_found(make: Make) -> None:
     twin = make()
     name, table = stored(twin, "name", "eq")
     rows = twin.tap.query(Statement(f"SELECT row_id, {name} FROM {table} ORDER BY row_id"))
-    one = f"(SELECT {name} FROM {table} WHERE row_id = {rows.column(0)[0].as_py()})"
-    twin.tap.run(Statement(f"UPDATE {table} SET {name} = {one}", kind="write"))
+    code = f"(SELECT {name} FROM {table} WHERE row_id = {rows.column(0)[0].as_py()})"
+    twin.tap.run(Statement(f"UPDATE {table} SET {name} = {code}", kind="write"))
     with pytest.raises(errors.VerificationError):
         twin.louver.execute("SELECT id FROM staff WHERE name = 'ann'")
 

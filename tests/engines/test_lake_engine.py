@@ -62,11 +62,11 @@ def test_values_and_counts(engine: LakeEngine) -> None:
     row = (7, "id", "key", b"\x00body")
     assert engine.run(Statement(control.CATALOG_INSERT, row, kind="write")) == 1
     assert engine.value(control.CATALOG_VERSION) == 7
-    found = engine.query(control.CATALOG_READ)
-    assert found.to_pylist() == [
+    reply = engine.query(control.CATALOG_READ)
+    assert reply.to_pylist() == [
         {"version": 7, "database_id": "id", "key_id": "key", "body": b"\x00body"}
     ]
-    assert engine.stream(control.CATALOG_READ).read_all().equals(found)
+    assert engine.stream(control.CATALOG_READ).read_all().equals(reply)
     update = Statement(control.CATALOG_UPDATE, (9, b"x", 8), kind="write")
     assert engine.run(update) == 0
     assert engine.table_names() == ["louver_catalog"]
@@ -135,13 +135,13 @@ def test_the_catalog_lives_here(path: Path, keys: Keys) -> None:
 
 
 def test_sessions_begin_together(path: Path, keys: Keys) -> None:
-    found: list[str] = []
+    seen: list[str] = []
     barrier = threading.Barrier(6)
 
     def work() -> None:
         engine = LakeEngine(path)
         barrier.wait(300)
-        found.append(CatalogStore(engine, keys).load().database_id)
+        seen.append(CatalogStore(engine, keys).load().database_id)
         Ledger(engine.side(), keys, Pins(keys).pin("db")).record([SUM], "q")
 
     threads = [threading.Thread(target=work) for _ in range(6)]
@@ -149,8 +149,8 @@ def test_sessions_begin_together(path: Path, keys: Keys) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 6
-    assert len(set(found)) == 1
+    assert len(seen) == 6
+    assert len(set(seen)) == 1
 
 
 def test_a_new_file_that_another_opens_too_is_waited_for(tmp_path: Path) -> None:

@@ -105,9 +105,9 @@ def test_ceilings(twin: Twin) -> None:
         ("ALTER TABLE u ALTER c MAY REVEAL order", "table.missing"),
         ("ALTER TABLE t ALTER a MAY REVEAL much", "enc.level"),
     ):
-        with pytest.raises(errors.Error) as found:
+        with pytest.raises(errors.Error) as caught:
             twin.session.execute(sql)
-        assert found.value.code == code
+        assert caught.value.code == code
 
 
 def test_a_lowered_ceiling_takes_shares_off_the_server(open_twin: Callable[..., Twin]) -> None:
@@ -180,9 +180,9 @@ def test_using(open_twin: Callable[..., Twin]) -> None:
     from an encrypted column is kept as that one is.
     """
     twin = open_twin()
-    made = "CREATE TABLE t (a INT{}, p INT, q INT, type INT{} MAY REVEAL order, n VARCHAR)"
-    twin.session.execute(made.format(" ENC", " ENC"))
-    twin.plain.execute(made.replace(" MAY REVEAL order", "").format("", ""))
+    definition = "CREATE TABLE t (a INT{}, p INT, q INT, type INT{} MAY REVEAL order, n VARCHAR)"
+    twin.session.execute(definition.format(" ENC", " ENC"))
+    twin.plain.execute(definition.replace(" MAY REVEAL order", "").format("", ""))
     twin.both(
         "INSERT INTO t VALUES (1, 10, 100, 7, 'x'), (2, NULL, 200, NULL, 'y')",
     )
@@ -205,8 +205,8 @@ def test_using(open_twin: Callable[..., Twin]) -> None:
         data = " SET DATA" if column.startswith("COLUMN") else ""
         twin.both(f"ALTER TABLE t ALTER {column}{data} TYPE {type_} USING {given}")
         twin.run("FROM t")
-        kept = twin.column("t", column.removeprefix("COLUMN "))
-        assert (kept.encrypted, kept.ceiling) == (encrypted, ceiling), (column, given)
+        target = twin.column("t", column.removeprefix("COLUMN "))
+        assert (target.encrypted, target.ceiling) == (encrypted, ceiling), (column, given)
     twin.reopen()
     twin.run("FROM t")
     twin.same_schema()

@@ -141,10 +141,10 @@ def twin(open_twin: Callable[..., Twin], file: Path) -> Twin:
 
 @pytest.fixture
 def con(tmp_path: Path, key_file: Path, file: Path) -> Iterator[Connection]:
-    with louver.connect(f"duckdb:////{tmp_path}/mine.duckdb", keys=key_file) as made:
+    with louver.connect(f"duckdb:////{tmp_path}/mine.duckdb", keys=key_file) as connection:
         for sql in (*TABLES, f"ATTACH DATABASE '{file}' AS x"):
-            made.execute(sql)
-        yield made
+            connection.execute(sql)
+        yield connection
 
 
 def refused(connection: Connection, sql: str) -> str:
@@ -196,9 +196,9 @@ def test_no_message_depends_on_the_file(tmp_path: Path, key_file: Path, profile:
     worlds = []
     for name, count, step in (("one", 6, 1), ("two", 700, 7)):
         (tmp_path / name).mkdir()
-        place = filled(tmp_path / name / "x.duckdb", count, step)
+        path = filled(tmp_path / name / "x.duckdb", count, step)
         watched = RecordedSession(tmp_path / name / "mine.duckdb", key_file, profile)
-        for sql in (*TABLES, f"ATTACH '{place}'"):
+        for sql in (*TABLES, f"ATTACH '{path}'"):
             watched.session.execute(sql)
         worlds.append(watched)
     secret = "SELECT id FROM staff JOIN x.t ON a = id AND note = 'hidden-condition' AND a > 918273"
@@ -209,14 +209,14 @@ def test_no_message_depends_on_the_file(tmp_path: Path, key_file: Path, profile:
         for watched in worlds:
             before = len(watched.tap.sent())
             watched.session.execute(sql)
-            sent.append([told(message) for message in watched.tap.sent()[before:]])
+            sent.append([value(message) for message in watched.tap.sent()[before:]])
         assert sent[0] == sent[1], sql
     for watched in worlds:
         assert not watched.holds(CANARY, b"hidden-condition", b"918273", b"x.duckdb")
         watched.session.close()
 
 
-def told(message: Message) -> object:
+def value(message: Message) -> object:
     """A message but for pseudonyms, and for the length of what is sealed."""
     if not isinstance(message, Statement):
         return type(message).__name__
@@ -268,8 +268,8 @@ def test_what_is_no_duckdb_file(con: Connection, tmp_path: Path, file: Path) -> 
     other = tmp_path / "notes.txt"
     other.write_text("no database")
     missing = tmp_path / "nothing"
-    for place in (other, tmp_path, missing, ":memory:", "", f"sqlite:{file}", "postgres:a"):
-        assert refused(con, f"ATTACH '{place}' AS y") == "attach.file"
+    for path in (other, tmp_path, missing, ":memory:", "", f"sqlite:{file}", "postgres:a"):
+        assert refused(con, f"ATTACH '{path}' AS y") == "attach.file"
     assert not missing.exists()
     assert refused(con, f"ATTACH '{tmp_path}/mine.duckdb' AS y") == "attach.same"
     for options in ("TYPE sqlite", "READ_ONLY false", "ENCRYPTION_KEY 'k'", "READ_WRITE"):
@@ -298,13 +298,13 @@ def test_what_may_look_outside_of_the_file(con: Connection) -> None:
                 "SELECT * FROM query('FROM x.beyond')", "FROM query_table('x.beyond')",
                 "INSERT INTO vault SELECT z, 'a' FROM x.beyond"):  # fmt: skip
         assert refused(con, sql) == "attach.object"
-    for made, gone in (
+    for definition, gone in (
         ("TEMP TABLE t (a INT)", "TABLE temp.t"),
         ("TABLE t (a INT)", "TABLE t"),
         ("MACRO a(x) AS x", "MACRO a"),
         ("TEMP VIEW t AS SELECT 1 AS a", "VIEW t"),
     ):
-        con.execute(f"CREATE {made}")
+        con.execute(f"CREATE {definition}")
         assert refused(con, "FROM x.v") == "attach.object"
         assert rows(con, "SELECT count(*) FROM x.t") == [(6,)]
         con.execute(f"DROP {gone}")
@@ -323,8 +323,8 @@ def test_names_that_are_texts(con: Connection, tmp_path: Path, file: Path) -> No
     assert refused(con, "SET VARIABLE n = (SELECT max(a) FROM f('x.t'))") == "attach.read_only"
     assert refused(con, "CREATE VIEW n AS FROM query_table('x.t')") == "attach.read_only"
     con.execute("DETACH x")
-    with duckdb.connect(tmp_path / "bare.duckdb") as made:
-        made.execute("CREATE TABLE t AS SELECT 5 AS a")
+    with duckdb.connect(tmp_path / "bare.duckdb") as database:
+        database.execute("CREATE TABLE t AS SELECT 5 AS a")
     con.execute(f"ATTACH '{tmp_path}/bare.duckdb' AS x")
     assert rows(con, "FROM query_table('x.t')") == [(5,)]
     con.execute("DROP MACRO f")

@@ -16,10 +16,12 @@ from louver.wire.messages import Statement
 
 @pytest.fixture
 def clients(tmp_path: Path, key_file: Path) -> Any:
-    made = [louver.connect(f"duckdb:///{tmp_path}/x.duckdb", keys=key_file) for _ in range(2)]
-    made[0].execute("CREATE TABLE t (a INT ENC)")
-    yield made
-    for client in made:
+    connections = [
+        louver.connect(f"duckdb:///{tmp_path}/x.duckdb", keys=key_file) for _ in range(2)
+    ]
+    connections[0].execute("CREATE TABLE t (a INT ENC)")
+    yield connections
+    for client in connections:
         client.close()
 
 
@@ -33,10 +35,10 @@ def between(engine: Any, name: str, sql: str, other: Callable[[], object], *, fi
         setattr(engine, name, run)
         if first:
             other()
-        found = run(statement)
+        rows = run(statement)
         if not first:
             other()
-        return found
+        return rows
 
     setattr(engine, name, raced)
 
@@ -44,31 +46,31 @@ def between(engine: Any, name: str, sql: str, other: Callable[[], object], *, fi
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("begins", [False, True])
 def test_a_change_while_the_catalog_is_read(clients: Any, first: bool, begins: bool) -> None:
-    one, other = clients
+    writer, other = clients
     other.execute("INSERT INTO t VALUES (1)")
-    engine = one.session.context.engine
+    engine = writer.session.context.engine
     for name, sql in (("query", control.CATALOG_READ.sql), ("value", control.CATALOG_VERSION.sql)):
         other.execute("CREATE TABLE u (b INT ENC)")
         between(engine, name, sql, lambda: other.execute("DROP TABLE u"), first=first)
         if begins:
-            one.execute("BEGIN")
-        assert one.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
+            writer.execute("BEGIN")
+        assert writer.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
         if begins:
-            one.execute("COMMIT")
-        assert one.execute("SHOW TABLES").fetchall() == [("t",)]
+            writer.execute("COMMIT")
+        assert writer.execute("SHOW TABLES").fetchall() == [("t",)]
 
 
 def test_an_older_catalog_is_still_found(clients: Any) -> None:
-    one, other = clients
-    engine = one.session.context.engine
+    writer, other = clients
+    engine = writer.session.context.engine
     (old,) = engine.query(control.CATALOG_READ).to_pylist()
     other.execute("CREATE TABLE u (b INT ENC)")
-    one.execute("FROM t")
+    writer.execute("FROM t")
     sql = "UPDATE louver_catalog SET version = $1, body = $2"
     engine.run(Statement(sql, (old["version"], old["body"]), kind="write"))
     for statement in ("FROM t", "BEGIN"):
         with pytest.raises(louver.VerificationError) as caught:
-            one.execute(statement)
+            writer.execute(statement)
         assert caught.value.code == "catalog.rollback"
 
 

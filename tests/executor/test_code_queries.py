@@ -136,14 +136,14 @@ def both(open_connection, tmp_path):
     duck.close()
 
 
-def found(connection: Any, sql: str) -> object:
+def outcome(connection: Any, sql: str) -> object:
     """The rows, in order only where the query gives one; or that it failed."""
     try:
         rows = connection.execute(sql).fetchall()
     except (louver.Error, duckdb.Error):
         return "error"
-    told = [repr(row) for row in rows]
-    return told if "LIMIT" in sql else sorted(told)
+    texts = [repr(row) for row in rows]
+    return texts if "LIMIT" in sql else sorted(texts)
 
 
 @pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
@@ -154,7 +154,7 @@ def test_answers_equal(both) -> None:
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         sql = query(Random(seed))
-        assert found(con, sql) == found(duck, sql), sql
+        assert outcome(con, sql) == outcome(duck, sql), sql
 
     check()
     shown = {row[1] for row in con.execute("SHOW LEAKAGE").fetchall() if row[2] == "order"}

@@ -41,8 +41,8 @@ CHANGES = (
 
 
 def _filled(twin: Twin, collations: tuple[str, str], enc: str) -> None:
-    one, other = collations
-    body = f"(a VARCHAR {enc}COLLATE {one}, b VARCHAR COLLATE {other} {enc}, p INT)"
+    first, other = collations
+    body = f"(a VARCHAR {enc}COLLATE {first}, b VARCHAR COLLATE {other} {enc}, p INT)"
     random = generator(f"collations {enc}")
     for name in ("t", "u"):
         for con, columns in (
@@ -80,8 +80,8 @@ def test_drawn_statements(tmp_path: Path, key_file: Path, profile: str, enc: str
             twin.run("SELECT a, b, p FROM t")
     for table in twin.louver.session.context.catalog.tables.values():
         assert _codes(table) == set()
-    told = twin.recorded.holds(b"zebra-in", b"clair", b"OCASE", b"ocase", b"OACCENT")
-    assert bool(told) == (not enc)
+    leaked = twin.recorded.holds(b"zebra-in", b"clair", b"OCASE", b"ocase", b"OACCENT")
+    assert bool(leaked) == (not enc)
     twin.close()
 
 

@@ -57,11 +57,11 @@ def test_columns_after_any_query(twin: Twin) -> None:
 
 def test_types_of_what_is_told(twin: Twin) -> None:
     for sql in TOLD:
-        told = [
+        facts = [
             [(item[0], str(item[1])) for item in run.execute(sql).description]
             for run in (twin.plain, twin.louver)
         ]
-        assert told[0] == told[1], sql
+        assert facts[0] == facts[1], sql
 
 
 ENUMS = (

@@ -101,8 +101,8 @@ def test_the_postcondition_refuses_a_comment(comment: str) -> None:
 
 
 def test_texts_are_cut_where_duckdb_cuts_them() -> None:
-    (one, two) = lexer.split("SELECT 1 /* a /* ; ? */ ; */ + ?; -- ; ?\rSELECT ?")
-    assert (len(one.parameters), len(two.parameters)) == (1, 1)
+    (first, two) = lexer.split("SELECT 1 /* a /* ; ? */ ; */ + ?; -- ; ?\rSELECT ?")
+    assert (len(first.parameters), len(two.parameters)) == (1, 1)
     assert lexer.split("-- a\n /* b /* c */ ; */ ;; ") == []
     tree = trees.parse("SELECT 'it -- is' /* a */ -- b")
     assert tree is not None
@@ -124,13 +124,13 @@ def test_comments_stand_wherever_duckdb_takes_them(
 ) -> None:
     watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
     plain = duckdb.connect()
-    for one in ("CREATE TABLE staff (pay INT ENC, city VARCHAR)",
+    for statement in ("CREATE TABLE staff (pay INT ENC, city VARCHAR)",
                 "INSERT INTO staff VALUES (4, 'Oslo'), (7, 'Rome'), (1, 'Rome')"):  # fmt: skip
-        watched.session.execute(one)
-        plain.execute(one.replace(" ENC", ""))
+        watched.session.execute(statement)
+        plain.execute(statement.replace(" ENC", ""))
     answer = watched.session.execute(sql.replace("{0}", CANARY), [3])
     assert answer.rows is not None
-    found = watched.session.python_rows(answer.rows)
-    assert sorted(found) == sorted(plain.execute(sql, [3]).fetchall())
+    rows = watched.session.python_rows(answer.rows)
+    assert sorted(rows) == sorted(plain.execute(sql, [3]).fetchall())
     assert not watched.holds(CANARY.encode())
     watched.session.close()

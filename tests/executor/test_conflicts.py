@@ -19,13 +19,13 @@ STAY = ["a(", "c", "d,", "f"]
 
 @pytest.fixture
 def con(tmp_path: Path, key_file: Path) -> Iterator[Any]:
-    place = f"duckdb:///{tmp_path}/t.duckdb"
-    with louver.connect(place, keys=key_file) as made:
-        made.execute(
+    url = f"duckdb:///{tmp_path}/t.duckdb"
+    with louver.connect(url, keys=key_file) as connection:
+        connection.execute(
             "CREATE TABLE t (p VARCHAR, id INT UNIQUE, s BIGINT ENC UNIQUE, d INT DEFAULT 7)"
         )
-        made.execute("CREATE TABLE given (p VARCHAR, id INT, s BIGINT ENC)")
-        yield made
+        connection.execute("CREATE TABLE given (p VARCHAR, id INT, s BIGINT ENC)")
+        yield connection
 
 
 def rows_of(secret: int) -> list[tuple[str, int, int | None]]:

@@ -22,15 +22,15 @@ from louver.wire.tap import Tap
 def session(tmp_path: Path) -> Iterator[Session]:
     KeyRing.create(str(tmp_path / "key"))
     keys = KeyRing.open(str(tmp_path / "key"))
-    made = Session(Tap(DuckDBEngine(":memory:")), keys, Policy())
-    yield made
-    made.close()
+    session = Session(Tap(DuckDBEngine(":memory:")), keys, Policy())
+    yield session
+    session.close()
 
 
 def table_of(session: Session, name: str) -> Table:
-    found = session.context.catalog.table("main", name)
-    assert found is not None
-    return found
+    table = session.context.catalog.table("main", name)
+    assert table is not None
+    return table
 
 
 CASES = {
@@ -63,10 +63,10 @@ def test_the_message_is_that_of_duckdb(session: Session, tables: str) -> None:
         session.execute(broken)
     with pytest.raises(duckdb.ConstraintException) as wanted:
         plain.execute(broken)
-    with pytest.raises(errors.IntegrityError) as found:
+    with pytest.raises(errors.IntegrityError) as caught:
         session.execute(broken)
-    assert str(found.value) == str(wanted.value)
-    assert found.value.code == "duckdb.constraint"
+    assert str(caught.value) == str(wanted.value)
+    assert caught.value.code == "duckdb.constraint"
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_an_insert_without_keys_reads_nothing(session: Session) -> None:
     session.execute("CREATE TABLE t (a INTEGER ENC CHECK (a > 0) DEFAULT 1, b TEXT)")
     before = session.context.engine.traffic.rows_in
     session.execute("INSERT INTO t VALUES (1, 'x')")
-    one = session.context.engine.traffic.rows_in - before
+    count = session.context.engine.traffic.rows_in - before
     session.execute("INSERT INTO t SELECT range + 1, 'y' FROM range(1000)")
     before = session.context.engine.traffic.rows_in
     session.execute("INSERT INTO t VALUES (1, 'x')")
-    assert session.context.engine.traffic.rows_in - before == one
+    assert session.context.engine.traffic.rows_in - before == count
 
 
 def test_keys_are_read_once_while_nobody_else_writes(session: Session) -> None:

@@ -37,9 +37,9 @@ def session(request: pytest.FixtureRequest, tmp_path: Path, key_file: Path) -> I
     watched.session.close()
 
 
-def asked(session: Session) -> list[object]:
+def answers(session: Session) -> list[object]:
     """Answers of what any session can be asked, and of a change."""
-    found: list[object] = []
+    answers: list[object] = []
     for sql in (
         "SELECT p, q FROM t ORDER BY q",
         "SELECT sum(q) FROM t WHERE q > 1",
@@ -49,29 +49,29 @@ def asked(session: Session) -> list[object]:
     ):
         answer = session.execute(sql)
         rows = answer.rows
-        found.append(answer.affected if rows is None else session.python_rows(rows))
-    return found
+        answers.append(answer.affected if rows is None else session.python_rows(rows))
+    return answers
 
 
 @pytest.mark.parametrize("sql", FAILING, ids=range(len(FAILING)))
 def test_a_failing_statement_leaves_the_session_as_it_was(session: Session, sql: str) -> None:
-    before = asked(session)
+    before = answers(session)
     for _ in range(2):
         with pytest.raises(errors.Error):
             session.execute(sql)
-        assert asked(session) == before
+        assert answers(session) == before
         with pytest.raises(errors.Error) as caught:
             session.execute("ROLLBACK")
         assert caught.value.code == "transaction.none"
 
 
 def test_a_duckdb_at_home_that_gave_up_is_made_anew(session: Session) -> None:
-    before = asked(session)
-    for place in range(len(session.context.local.instances)):
-        session.context.local.instances[place].close()
+    before = answers(session)
+    for index in range(len(session.context.local.instances)):
+        session.context.local.instances[index].close()
         with pytest.raises(errors.Error):
             session.execute("SELECT error(p) FROM t")
-        assert asked(session) == before
+        assert answers(session) == before
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_nothing_else_leaves_a_statement(
     assert caught.value.code == code
     assert "secret-value" not in str(caught.value)
     assert caught.value.__suppress_context__
-    assert len(asked(session)) == 5
+    assert len(answers(session)) == 5
 
 
 def test_what_cannot_be_described_does_not_run(open_connection: Any) -> None:

@@ -18,11 +18,11 @@ from louver.trusted.executor.local import arrow_values
 @pytest.fixture(scope="module")
 def connection(key_file: Path, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("copies")
-    made = louver.connect(f"duckdb:///{folder}/x.duckdb", keys=key_file)
-    made.execute("CREATE TABLE t (a INT ENC, b VARCHAR ENC)")
-    made.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
-    yield made
-    made.close()
+    connection = louver.connect(f"duckdb:///{folder}/x.duckdb", keys=key_file)
+    connection.execute("CREATE TABLE t (a INT ENC, b VARCHAR ENC)")
+    connection.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+    yield connection
+    connection.close()
 
 
 @pytest.mark.parametrize("query", ["(SELECT 1 a, 2 a)", "(SELECT a, a, b AS A FROM t)"])

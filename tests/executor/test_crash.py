@@ -77,12 +77,12 @@ def killed(folder: Path, what: str, start: int, after_ms: float) -> int:
 
 def contents(session: Session, table: str) -> list[tuple[object, ...]]:
     """All rows of a table, opened, as many as the catalog says."""
-    found = session.execute(f"SELECT * FROM {table}").rows
+    rows = session.execute(f"SELECT * FROM {table}").rows
     known = session.context.catalog.table("main", table)
-    assert found is not None
+    assert rows is not None
     assert known is not None
-    assert found.num_rows == known.row_count
-    return session.python_rows(found)
+    assert rows.num_rows == known.row_count
+    return session.python_rows(rows)
 
 
 def check_loaded(session: Session, last: int) -> int:
@@ -110,9 +110,9 @@ def check_declared(session: Session, last: int) -> int:
     tables = [
         table for table in session.context.catalog.tables.values() if table.name.startswith("made_")
     ]
-    found = [contents(session, table.name) for table in tables]
-    assert all(rows in ([(1, "x")], []) for rows in found)
-    assert found.count([]) <= ROUNDS
+    states = [contents(session, table.name) for table in tables]
+    assert all(rows in ([(1, "x")], []) for rows in states)
+    assert states.count([]) <= ROUNDS
     assert len(tables) - 1 in (last, last + 1)
     return len(tables)
 

@@ -45,9 +45,9 @@ def work(folder: Path, table: str, said: Connection) -> None:
     session = opened(folder)
     session.execute(f"SELECT count(*) FROM {table} WHERE a + 1 = 5")
     said.send(0)
-    for place, query in enumerate(QUERIES, 1):
+    for number, query in enumerate(QUERIES, 1):
         session.execute(query.format(t=table))
-        said.send(place)
+        said.send(number)
     session.close()
 
 
@@ -79,7 +79,7 @@ def states_hold(session: Session, name: str) -> int:
         for onion, state in column.layers.items():
             sql = f"SELECT row_id, {column.stored['rnd']}, {column.stored[onion]} FROM {name}"
             reply = session.context.engine.query(Statement(sql)).combine_chunks()
-            rows, values, held = (reply.column(place).chunk(0) for place in range(3))
+            rows, values, held = (reply.column(index).chunk(0) for index in range(3))
             field = session.context.local.arrow_field(column.type)
             plain = unwrapped(
                 session.context.columns.open_column(table, column, values, rows, field)

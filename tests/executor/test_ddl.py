@@ -51,8 +51,8 @@ def test_schemes(open_twin: Callable[..., Twin]) -> None:
         "CREATE TABLE t (a INT ENC, b VARCHAR ENC, c INT ENC USING sealed MAY REVEAL order,"
         " d INT ENC MAY REVEAL size, e INT)"
     )
-    found = [(c.scheme, c.ceiling, sorted(c.stored)) for c in twin.table("t").columns]
-    assert found == [
+    schemes = [(c.scheme, c.ceiling, sorted(c.stored)) for c in twin.table("t").columns]
+    assert schemes == [
         ("sdb", "plaintext", ["rnd", "sdb"]),
         ("sealed", "access", ["rnd"]),
         ("sealed", "order", ["eq", "ord", "rnd", "sum", "sum_count", "sum_high"]),
@@ -236,9 +236,9 @@ def test_a_rollback_of_rows_leaves_what_stands_at_home(twin: Twin) -> None:
 )
 def test_refused(twin: Twin, sql: str) -> None:
     version = twin.session.context.catalog.version
-    with pytest.raises(errors.NotSupportedError) as found:
+    with pytest.raises(errors.NotSupportedError) as caught:
         twin.session.execute(sql)
-    assert found.value.code == "sql.unsupported"
+    assert caught.value.code == "sql.unsupported"
     assert twin.session.context.catalog.version == version
 
 

@@ -26,12 +26,12 @@ def column(connection: Any, name: str, table: str = "t") -> Any:
     return connection.session.context.catalog.table("main", table).column(name)
 
 
-def told(connection: Any, sql: str) -> str:
+def kind(connection: Any, sql: str) -> str:
     return str(connection.sql(sql).explain(leakage=True))
 
 
 def split(connection: Any, sql: str) -> str:
-    return told(connection, sql).split()[1].rstrip(":")
+    return kind(connection, sql).split()[1].rstrip(":")
 
 
 def test_unique_values_show_no_classes(open_connection: Any) -> None:
@@ -42,11 +42,11 @@ def test_unique_values_show_no_classes(open_connection: Any) -> None:
     )
     table = connection.session.context.catalog.table("main", "t")
     said = {}
-    for one in table.columns[:3]:
+    for column in table.columns[:3]:
         (fact,) = of_openings(
-            [Opening(table.id, one.id, "eq", "det")], connection.session.context.catalog
+            [Opening(table.id, column.id, "eq", "det")], connection.session.context.catalog
         )
-        said[one.name] = fact.text
+        said[column.name] = fact.text
     assert said["a"].startswith("the server can tell that all values of a in t differ")
     assert said["b"].startswith("the server can tell that all values of b in t differ")
     assert said["c"] == "the server can tell which rows of t have the same c"
@@ -119,10 +119,10 @@ def test_a_generated_column_holds_a_part_or_a_product(open_connection: Any) -> N
     assert split(connection, "SELECT sum(price * pieces) FROM t") == "whole"
     assert split(connection, "SELECT sum(price * (pieces + 1)) FROM t") == "scans"
     grouped = "SELECT year(day), count(*) FROM t GROUP BY year(day)"
-    assert "opens    t.year: equality layer" in told(connection, grouped)
+    assert "opens    t.year: equality layer" in kind(connection, grouped)
     assert split(connection, grouped) == "whole"
     lands = "SELECT substring(phone, 1, 2), count(*) FROM t GROUP BY substring(phone, 1, 2)"
-    assert "opens    t.land: equality layer" in told(connection, lands)
+    assert "opens    t.land: equality layer" in kind(connection, lands)
 
 
 def test_a_number_of_an_expression_is_part_of_it(open_connection: Any) -> None:

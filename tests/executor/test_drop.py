@@ -44,10 +44,10 @@ def test_objects(twin: Twin) -> None:
     twin.both("CREATE TABLE kept (a INT ENC)", "INSERT INTO kept VALUES (1)")
     twin.both("CREATE SCHEMA s", "CREATE TABLE s.kept (a INT ENC)")
     behaviours = cycle(("", " CASCADE", " RESTRICT"))
-    for (kind, make), place in product(_MAKE.items(), ("", "memory.", "s.")):
-        behaviour, guarded = next(behaviours), "" if place == "s." else "IF EXISTS "
-        within = place if kind == "INDEX" else f"{place}thing"
-        drop = f"DROP {kind} {guarded}{place}thing{behaviour}"
+    for (kind, make), prefix in product(_MAKE.items(), ("", "memory.", "s.")):
+        behaviour, guarded = next(behaviours), "" if prefix == "s." else "IF EXISTS "
+        within = prefix if kind == "INDEX" else f"{prefix}thing"
+        drop = f"DROP {kind} {guarded}{prefix}thing{behaviour}"
         twin.both(make.format(within), drop)
         assert _server_tables(twin) == 2, drop
     _same_state(twin)
@@ -58,13 +58,13 @@ def test_objects(twin: Twin) -> None:
 @pytest.mark.parametrize("drop", ["DROP SCHEMA {}x{}", "DROP SCHEMA IF EXISTS {}x{}"])
 def test_schemas(twin: Twin, drop: str) -> None:
     twin.both("CREATE TABLE kept (a INT ENC)", "INSERT INTO kept VALUES (1)")
-    for place, behaviour in (("", " CASCADE"), ("memory.", " RESTRICT"), ("memory.", " CASCADE")):
+    for prefix, behaviour in (("", " CASCADE"), ("memory.", " RESTRICT"), ("memory.", " CASCADE")):
         twin.both("CREATE SCHEMA x")
         for kind, make in _MAKE.items():
             if kind not in ("INDEX", "FUNCTION", "MACRO TABLE"):
                 twin.both(make.format(f"x.{kind}_thing"))
         twin.both("CREATE INDEX i ON x.TABLE_thing (b)", "INSERT INTO x.TABLE_thing VALUES (1, 2)")
-        twin.both(drop.format(place, behaviour))
+        twin.both(drop.format(prefix, behaviour))
         _same_state(twin)
         twin.reopen()
         _same_state(twin)

@@ -25,7 +25,7 @@ def twin(request, open_connection) -> Twin:
 
 def _intervals(count: int) -> list[str]:
     random = generator("intervals")
-    made = ["NULL", f"to_hours({LAST})", f"-to_hours({LAST})", "INTERVAL 0 day"]
+    values = ["NULL", f"to_hours({LAST})", f"-to_hours({LAST})", "INTERVAL 0 day"]
     for _ in range(count):
         parts = (
             f"to_years({random.randint(-9999, 9999)})",
@@ -33,8 +33,8 @@ def _intervals(count: int) -> list[str]:
             f"to_hours({random.randint(-LAST + 1, LAST - 1)})",
             f"to_microseconds({random.randint(-(10**6), 10**6)})",
         )
-        made.append(" + ".join(random.sample(parts, random.randint(1, 4))))
-    return made
+        values.append(" + ".join(random.sample(parts, random.randint(1, 4))))
+    return values
 
 
 def test_intervals_are_held_or_refused(twin: Twin) -> None:
@@ -55,9 +55,9 @@ def test_intervals_are_held_or_refused(twin: Twin) -> None:
             f"CREATE TABLE made AS SELECT n, {text} AS i FROM t",
             f"SELECT n, i + {text} FROM t WHERE n = 0 UNION ALL SELECT 1, {text}",
         ):
-            with pytest.raises(errors.Error) as found:
+            with pytest.raises(errors.Error) as caught:
                 twin.louver.execute(sql)
-            assert found.value.code == "value.form", sql
+            assert caught.value.code == "value.form", sql
     twin.either(query)
 
 
@@ -76,7 +76,7 @@ def test_a_union_keeps_its_tag_or_is_refused(twin: Twin) -> None:
         f"INSERT INTO t VALUES (9, NULL, NULL, {{'u': {lost}::{kind}}})",
         f"UPDATE t SET u = {lost} WHERE n = 0",
     ):
-        with pytest.raises(errors.Error) as found:
+        with pytest.raises(errors.Error) as caught:
             twin.louver.execute(sql)
-        assert found.value.code == "value.form", sql
+        assert caught.value.code == "value.form", sql
     twin.either(query)

@@ -72,10 +72,10 @@ class Proxy:
         self._faults = faults
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not callable(found) or name in ("interrupt", "close"):
-            return found
-        called = self._faults.call(found)
+        attribute = getattr(self._inner, name)
+        if not callable(attribute) or name in ("interrupt", "close"):
+            return attribute
+        called = self._faults.call(attribute)
 
         def wrapped(*given: Any, **named: Any) -> Any:
             result = called(*given, **named)
@@ -86,17 +86,17 @@ class Proxy:
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
-    made = Faults()
+    plan = Faults()
     connect = duckdb.connect
-    monkeypatch.setattr(duckdb, "connect", made.call(lambda *a, **k: Proxy(connect(*a, **k), made)))
+    monkeypatch.setattr(duckdb, "connect", plan.call(lambda *a, **k: Proxy(connect(*a, **k), plan)))
     for owner, name in _FUNCTIONS:
         own = vars(owner)[name]
         if isinstance(own, classmethod | staticmethod):
-            monkeypatch.setattr(owner, name, staticmethod(made.call(getattr(owner, name))))
+            monkeypatch.setattr(owner, name, staticmethod(plan.call(getattr(owner, name))))
         else:
-            monkeypatch.setattr(owner, name, made.call(own))
-    yield made
-    made.arm(0, ValueError())
+            monkeypatch.setattr(owner, name, plan.call(own))
+    yield plan
+    plan.arm(0, ValueError())
 
 
 def _many(connection: Any) -> None:
@@ -164,9 +164,9 @@ def test_only_errors_of_louver_leave_a_connection(
         if random.random() < 0.5:
             connection.close()
             connection = louver.connect(f"duckdb:///{tmp_path}/x.duckdb", keys=key_file)
-        found = connection.execute("SELECT count(*), count(b), [1] FROM t").fetchone()
-        assert found is not None
-        assert found[0] == found[1] >= 2, (at, raised)
+        row = connection.execute("SELECT count(*), count(b), [1] FROM t").fetchone()
+        assert row is not None
+        assert row[0] == row[1] >= 2, (at, raised)
     connection.close()
 
 

@@ -124,8 +124,8 @@ def test_a_plain_export(tmp_path: Path, key_file: Path) -> None:
         plain.execute(f"EXPORT DATABASE '{folder}'")
     policy.write_text('[staff]\nname = { may_reveal = "equality" }\n')
     for rules, expected in ((policy, ["equality", "plaintext"]), (None, ["access", "access"])):
-        place = f"duckdb:///{tmp_path}/{rules is None}.duckdb"
-        with louver.connect(place, keys=key_file, policy=rules) as con:
+        url = f"duckdb:///{tmp_path}/{rules is None}.duckdb"
+        with louver.connect(url, keys=key_file, policy=rules) as con:
             con.execute(f"IMPORT DATABASE '{folder}'")
             columns = con.session.context.catalog.tables["main", "staff"].columns
             assert [c.ceiling if c.encrypted else "plaintext" for c in columns] == expected

@@ -50,18 +50,18 @@ def _both(twin: Twin, sql: str) -> bool:
 @pytest.mark.parametrize("protection", [" ENC", ""])
 def test_types(twin: Twin, protection: str) -> None:
     twin.both("CREATE TYPE mood AS ENUM ('sad', 'ok')")
-    made = {}
+    pairs = {}
     for number, (type_, values) in enumerate(TYPES.items()):
         for columns in KEYS:
             listed = columns.format(f"{type_}{protection}")
             if _both(twin, f"CREATE TABLE t{number} ({listed}, v INT)"):
                 break
-        made[f"t{number}"] = values
+        pairs[f"t{number}"] = values
         for change in CHANGES:
             _both(twin, change.format(f"t{number}", *values))
     twin.reopen()
-    for name, (one, two) in made.items():
-        _both(twin, f"INSERT INTO {name} VALUES ({two}, {one}, {one}, 6)")
+    for name, (first, two) in pairs.items():
+        _both(twin, f"INSERT INTO {name} VALUES ({two}, {first}, {first}, 6)")
         twin.run(f"FROM {name}")
 
 

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
 def revealed(con: Any, sql: str) -> tuple[list[str], list[str]]:
     """What EXPLAIN calls new, and what it calls known."""
-    told = con.sql(sql).explain(leakage=True).splitlines()
-    lines = [line.strip() for line in told]
+    explanation = con.sql(sql).explain(leakage=True).splitlines()
+    lines = [line.strip() for line in explanation]
     return (
         [line[2:] for line in lines if line.startswith("+ ")],
         [line[2:] for line in lines if line.startswith("= ")],
@@ -31,11 +31,11 @@ def revealed(con: Any, sql: str) -> tuple[list[str], list[str]]:
 
 @pytest.fixture
 def con(open_connection: Any) -> Any:
-    made = open_connection("cryptdb")
-    made.execute("SET link_bandwidth = '10B/s'")
-    made.execute("CREATE TABLE staff (id INT, name TEXT ENC USING onion, pay INT ENC)")
-    made.execute("INSERT INTO staff SELECT range, 'name' || range % 7, range FROM range(50)")
-    return made
+    connection = open_connection("cryptdb")
+    connection.execute("SET link_bandwidth = '10B/s'")
+    connection.execute("CREATE TABLE staff (id INT, name TEXT ENC USING onion, pay INT ENC)")
+    connection.execute("INSERT INTO staff SELECT range, 'name' || range % 7, range FROM range(50)")
+    return connection
 
 
 def test_a_table_made_again_starts_with_nothing_shown(con: Any) -> None:
@@ -51,9 +51,9 @@ def test_a_table_made_again_starts_with_nothing_shown(con: Any) -> None:
     assert not any(same in text for text in known)
     assert con.session.context.ledger.level("staff", "name") == "size"
     before = con.leakage().num_rows
-    told = [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
-    assert f"{same} (of a table that was dropped)" in told
-    assert same not in told
+    facts = [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
+    assert f"{same} (of a table that was dropped)" in facts
+    assert same not in facts
     con.execute(FILTER)
     assert con.leakage().num_rows > before
     assert same in [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
@@ -67,9 +67,9 @@ def test_a_renamed_table_keeps_what_it_has_shown(con: Any) -> None:
     # Nothing was shown by that, so nothing is written.
     assert con.session.context.ledger.length == length
     assert con.session.context.ledger.level("people", "called") == "equality"
-    told = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
+    facts_of_people = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
     assert any(text.startswith("the server can tell which rows of people have the same called")
-               for text in told)  # fmt: skip
+               for text in facts_of_people)  # fmt: skip
     facts = con.leakage().to_pylist()
     assert all(fact["table_name"] == "people" for fact in facts)
     assert not any("staff" in fact["reveals"] for fact in facts)
@@ -86,8 +86,8 @@ def test_what_an_older_release_recorded_goes_along_with_a_name(con: Any) -> None
     con.execute("ALTER TABLE staff RENAME TO people")
     con.execute("ALTER TABLE people RENAME COLUMN pay TO wage")
     assert con.session.context.ledger.level("people", "wage") == "order"
-    told = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
-    assert f"{text} (staff is called people now) (pay is called wage now)" in told
+    facts = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
+    assert f"{text} (staff is called people now) (pay is called wage now)" in facts
 
 
 def test_rows_that_are_stored_anew_have_shown_what_they_have_shown(con: Any) -> None:
@@ -95,12 +95,12 @@ def test_rows_that_are_stored_anew_have_shown_what_they_have_shown(con: Any) -> 
     for number in (1, 2, 3):
         con.execute(f"SELECT name FROM staff WHERE id = {number}")
     number = con.session.context.catalog.table("main", "staff").id
-    told = {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
-    assert any("a query read (name), " in text and "conditions" in text for text in told)
+    facts = {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
+    assert any("a query read (name), " in text and "conditions" in text for text in facts)
     con.execute("ALTER TABLE staff ALTER id TYPE BIGINT")
     assert con.session.context.catalog.table("main", "staff").id != number
     assert con.session.context.ledger.level("staff", "name") == "equality"
-    assert told <= {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
+    assert facts <= {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
 
 
 def test_another_condition_is_not_nothing_new(con: Any) -> None:
@@ -141,8 +141,8 @@ def test_every_sentence_of_leakage_stands_in_a_schemes_row() -> None:
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                told = id(node) not in said and any(mark in node.value for mark in marks)
-                assert not told, f"{path}:{node.lineno}"
+                marked = id(node) not in said and any(mark in node.value for mark in marks)
+                assert not marked, f"{path}:{node.lineno}"
 
 
 def test_a_sentence_has_one_name_and_is_what_people_read(con: Any) -> None:
@@ -152,9 +152,9 @@ def test_a_sentence_has_one_name_and_is_what_people_read(con: Any) -> None:
             assert leak.text.startswith(("the server ", "a change ", "values "))
     assert "roughly how close" in scheme.leak("ord.open").text
     con.execute("SELECT count(*) FROM staff WHERE pay > 7")
-    told = [fact["reveals"] for fact in con.leakage().to_pylist() if fact["kind"] == "ord.open"]
+    reasons = [fact["reveals"] for fact in con.leakage().to_pylist() if fact["kind"] == "ord.open"]
     said = scheme.leak("ord.open").text
-    assert told == [said.format(table="staff", column="pay", nulls="")]
+    assert reasons == [said.format(table="staff", column="pay", nulls="")]
 
 
 def test_kinds_of_earlier_releases_are_read_by_their_names_of_today() -> None:

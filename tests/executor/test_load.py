@@ -32,16 +32,16 @@ ROWS = [(1, "x", Decimal("1.50")), (2, None, Decimal("2.00")), (3, "ö", None)]
 def session(tmp_path: Path) -> Iterator[Session]:
     KeyRing.create(str(tmp_path / "key"))
     keys = KeyRing.open(str(tmp_path / "key"))
-    made = Session(DuckDBEngine(":memory:"), keys, Policy())
-    made.execute("CREATE TABLE t (a BIGINT ENC PRIMARY KEY, b TEXT ENC, c DECIMAL(9, 2) ENC)")
-    yield made
-    made.close()
+    session = Session(DuckDBEngine(":memory:"), keys, Policy())
+    session.execute("CREATE TABLE t (a BIGINT ENC PRIMARY KEY, b TEXT ENC, c DECIMAL(9, 2) ENC)")
+    yield session
+    session.close()
 
 
 def rows(session: Session, sql: str = "SELECT * FROM t") -> list[tuple[object, ...]]:
-    found = session.execute(sql).rows
-    assert found is not None
-    return sorted(session.python_rows(found), key=repr)
+    answer = session.execute(sql).rows
+    assert answer is not None
+    return sorted(session.python_rows(answer), key=repr)
 
 
 def sources(folder: Path) -> dict[str, object]:
@@ -57,10 +57,10 @@ def sources(folder: Path) -> dict[str, object]:
         '[{"a": 1, "b": "x", "c": 1.5}, {"a": 2, "b": null, "c": 2}, {"a": 3, "b": "ö"}]'
     )
     (folder / "t.jsonl").write_text('{"a":1,"b":"x","c":1.5}\n{"a":2,"c":2}\n{"a":3,"b":"ö"}\n')
-    found: dict[str, object] = {
+    kinds: dict[str, object] = {
         path.name: path for path in folder.iterdir() if path.name.split(".")[0] in ("t", "semi")
     }
-    return found | {
+    return kinds | {
         "table": DATA,
         "batch": DATA.combine_chunks().to_batches()[0],
         "reader": DATA.to_reader(1),

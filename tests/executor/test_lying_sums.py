@@ -26,8 +26,8 @@ LIMBS = re.compile(r"\bsum\(")
 class LyingEngine(DuckDBEngine):
     """Answers as its file says, but for sums, which it computes over other rows and adds to."""
 
-    def __init__(self, place: str | Path) -> None:
-        super().__init__(place)
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
         #: what stands in place of the rows that were asked for, and what is added to the sum
         self.rows = ""
         self.offset = 0
@@ -49,12 +49,12 @@ class LyingEngine(DuckDBEngine):
         if not (self.rows or self.offset or self.count):
             return reply
         offset = self.offset
-        for place, field in enumerate(reply.schema):
+        for index, field in enumerate(reply.schema):
             if pa.types.is_binary(field.type):
                 continue
             # A HUGEINT comes as its bytes, all others as numbers.
             wide = isinstance(field.type, pa.BaseExtensionType)
-            values = reply.column(place).combine_chunks()
+            values = reply.column(index).combine_chunks()
             values = [
                 int.from_bytes(value, "little", signed=True) if wide else int(value)
                 for value in (values.storage if wide else values).to_pylist()
@@ -62,7 +62,7 @@ class LyingEngine(DuckDBEngine):
             # The low limbs come first; a number of rows is a number of 64 bits.
             more, offset = offset + (0 if wide else self.count), 0
             changed = pa.array([value + more for value in values], pa.decimal128(38))
-            reply = reply.set_column(place, field.name, changed)
+            reply = reply.set_column(index, field.name, changed)
         return reply
 
 
@@ -77,9 +77,9 @@ class Cloud:
 
     def connected(self) -> Session:
         engine = LyingEngine(self.address)
-        made = Session(engine, KeyRing.open(self.key_file), self.policy, modulus_bits=512)
-        self.sessions.append(made)
-        return made
+        session = Session(engine, KeyRing.open(self.key_file), self.policy, modulus_bits=512)
+        self.sessions.append(session)
+        return session
 
     @property
     def server(self) -> LyingEngine:
@@ -99,12 +99,12 @@ class Cloud:
 
 @pytest.fixture(params=["", "NOT NULL"])
 def cloud(request: pytest.FixtureRequest, tmp_path: Path, key_file: Path) -> Iterator[Cloud]:
-    made = Cloud(tmp_path, key_file)
-    made.run(f"CREATE TABLE staff (salary BIGINT ENC {request.param}, age INT, spare INT ENC)")
+    cloud = Cloud(tmp_path, key_file)
+    cloud.run(f"CREATE TABLE staff (salary BIGINT ENC {request.param}, age INT, spare INT ENC)")
     for age, salary in SALARIES.items():
-        made.run(f"INSERT INTO staff VALUES ({salary}, {age + 20}, {age})")
-    yield made
-    for session in made.sessions:
+        cloud.run(f"INSERT INTO staff VALUES ({salary}, {age + 20}, {age})")
+    yield cloud
+    for session in cloud.sessions:
         session.close()
 
 
@@ -115,7 +115,7 @@ def test_one_failed_check_ends_the_sums_of_a_column(cloud: Cloud) -> None:
     # The search of an active server: one row, and offsets by halves. Without an end, it would
     # read 9000 - 5200 from which of them were refused.
     cloud.server.rows = f"row_id = {cloud.ids()[0]}"
-    told: list[tuple[str, str]] = []
+    events: list[tuple[str, str]] = []
     low, high = 0, 1 << 14
     while low + 1 < high:
         cloud.server.offset = (low + high) // 2
@@ -124,11 +124,11 @@ def test_one_failed_check_ends_the_sums_of_a_column(cloud: Cloud) -> None:
             cloud.run(QUERY)
             low = cloud.server.offset
         except errors.VerificationError as error:
-            told.append((error.code, error.message))
+            events.append((error.code, error.message))
             high = cloud.server.offset
         if cloud.server.sums == before:
             break
-    ((code, message),) = told
+    ((code, message),) = events
     assert code == "result.sum"
     assert "staff.salary" in message
     sums = cloud.server.sums
@@ -153,9 +153,9 @@ def test_a_running_client_learns_what_another_one_saw(cloud: Cloud) -> None:
     with pytest.raises(errors.VerificationError):
         cloud.run(QUERY)
     cloud.session = second
-    told = cloud.server.sums
+    sums = cloud.server.sums
     assert cloud.run(QUERY) == [(sum(SALARIES.values()),)]
-    assert cloud.server.sums == told
+    assert cloud.server.sums == sums
 
 
 def test_the_user_sees_it_and_may_lift_it(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,9 +169,9 @@ def test_the_user_sees_it_and_may_lift_it(cloud: Cloud, capsys: pytest.CaptureFi
     assert "did not verify" not in capsys.readouterr().out
     cloud.server.rows = ""
     cloud.server.offset = 0
-    told = cloud.server.sums
+    sums = cloud.server.sums
     assert cloud.run(QUERY) == [(sum(SALARIES.values()),)]
-    assert cloud.server.sums == told + 1
+    assert cloud.server.sums == sums + 1
 
 
 @pytest.mark.parametrize(

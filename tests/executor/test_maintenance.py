@@ -54,9 +54,9 @@ def test_it_is_as_in_duckdb(twin: Twin, sql: str) -> None:
 def test_everything_is_explained_and_nothing_done(twin: Twin, sql: str) -> None:
     con = twin.louver
     before = con.execute("SHOW TABLES").fetchall(), con.execute("SELECT * FROM t").fetchall()
-    told = con.execute(f"EXPLAIN {sql}").fetchall()
-    assert told[0][0] == "louver_plan"
-    assert told[0][1]
+    plan = con.execute(f"EXPLAIN {sql}").fetchall()
+    assert plan[0][0] == "louver_plan"
+    assert plan[0][1]
     parsed = json.loads(con.execute(f"EXPLAIN (FORMAT json) {sql}").fetchall()[0][1])
     assert {"servers", "home", "split"} <= set(parsed)
     after = con.execute("SHOW TABLES").fetchall(), con.execute("SELECT * FROM t").fetchall()
@@ -67,15 +67,15 @@ def test_everything_is_explained_and_nothing_done(twin: Twin, sql: str) -> None:
 def test_analyze_runs_what_it_explains(twin: Twin) -> None:
     con = twin.louver
     con.execute("CREATE TABLE runs (i INT ENC)")
-    told = con.execute("EXPLAIN ANALYZE INSERT INTO runs SELECT a FROM t").fetchall()[0]
-    assert told[0] == "analyzed_plan"
-    assert "rows     2" in told[1]
+    plan = con.execute("EXPLAIN ANALYZE INSERT INTO runs SELECT a FROM t").fetchall()[0]
+    assert plan[0] == "analyzed_plan"
+    assert "rows     2" in plan[1]
     assert con.execute("SELECT count(*) FROM runs").fetchall() == [(2,)]
-    told = con.execute("EXPLAIN (ANALYZE, FORMAT json) SELECT i FROM runs").fetchall()[0]
-    assert json.loads(told[1])["analyzed"]["rows"] == 2
+    plan = con.execute("EXPLAIN (ANALYZE, FORMAT json) SELECT i FROM runs").fetchall()[0]
+    assert json.loads(plan[1])["analyzed"]["rows"] == 2
     con.execute("PREPARE one AS SELECT i FROM runs WHERE i = $1")
-    told = con.execute("EXPLAIN EXECUTE one(2)").fetchall()[0]
-    assert "server" in told[1]
+    plan = con.execute("EXPLAIN EXECUTE one(2)").fetchall()[0]
+    assert "server" in plan[1]
     for wrong in ("EXPLAIN", "EXPLAIN EXPLAIN SELECT 1", "EXPLAIN GRANT x", "EXPLAIN SELECT nope",
                   "EXPLAIN DELETE FROM nope", "EXPLAIN (LEAKAGE) DELETE FROM runs",
                   "EXPLAIN (ANALYZE, FORMAT mermaid) SELECT 1"):  # fmt: skip

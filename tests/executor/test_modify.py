@@ -223,9 +223,9 @@ def test_upsert_into_a_plain_column(session: Session) -> None:
 
 
 def rows(session: Session, sql: str) -> list[tuple[object, ...]]:
-    found = session.execute(sql).rows
-    assert found is not None
-    return sorted(session.python_rows(found), key=repr)
+    answer = session.execute(sql).rows
+    assert answer is not None
+    return sorted(session.python_rows(answer), key=repr)
 
 
 def test_a_ceiling_of_plaintext_allows_it_and_the_ledger_says_so(session: Session) -> None:

@@ -103,12 +103,12 @@ ASKED = (
 
 def _statements(random: Random, count: int) -> list[str]:
     """Statements, after each of which three of the questions stand, and all at the end."""
-    found = list(SETUP)
+    statements = list(SETUP)
     for _ in range(count):
         drawn = random.choice(DRAWN)
-        found.append(drawn.format(n=random.randint(1, 6), big=2**31 + random.randint(0, 9)))
-        found += random.sample(ASKED, 3)
-    return [*found, "ROLLBACK", *ASKED]
+        statements.append(drawn.format(n=random.randint(1, 6), big=2**31 + random.randint(0, 9)))
+        statements += random.sample(ASKED, 3)
+    return [*statements, "ROLLBACK", *ASKED]
 
 
 @pytest.mark.parametrize("policy", ["sealed", "cryptdb", "sdb"])
@@ -120,9 +120,13 @@ def test_no_statement_leaves_a_session_worse(policy: str, tmp_path: Path, key_fi
         sides = Kept(tmp_path / "a", connection), Kept(tmp_path / "b", duckdb.connect())
         run = Run(*sides)
         statements = _statements(random, 40)
-        found = run.run(script.probe(sql) for sql in statements)
+        result = run.run(script.probe(sql) for sql in statements)
         # In a transaction that has failed DuckDB still looks a statement over; both refuse it.
-        differences = [one for one in found if "error transaction.aborted" not in str(one)]
+        differences = [
+            difference
+            for difference in result
+            if "error transaction.aborted" not in str(difference)
+        ]
         if differences:
             shown = [str(difference) for difference in differences[:3]]
             pytest.fail("\n".join([*shown, f"number {number}: all statements", *statements]))

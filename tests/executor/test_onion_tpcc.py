@@ -104,13 +104,13 @@ def test_a_point_select_opens_det(shop: Shop) -> None:
     assert shop.layers() == {"eq.i_id": "det"}
     assert functions(shop.ask(POINT, 8)) == []
     assert shop.layers() == {"eq.i_id": "det"}
-    told = {
+    kinds = {
         (f.columns, f.level, f.kind)
         for f in shop.session.context.ledger.facts()
         if f.level != "size"
     }
-    assert (("i_id",), "equality", "eq.open") in told
-    assert {level for _, level, _ in told} <= {"access", "equality"}
+    assert (("i_id",), "equality", "eq.open") in kinds
+    assert {level for _, level, _ in kinds} <= {"access", "equality"}
 
 
 def test_an_order_comparison_opens_ope(shop: Shop) -> None:
@@ -129,10 +129,10 @@ def test_a_join_opens_the_layer_that_joins(shop: Shop) -> None:
     assert shop.layers() == wanted
     assert functions(shop.ask(JOIN, 32)) == []
     assert shop.layers() == wanted
-    told = [fact.text for fact in shop.session.context.ledger.facts() if fact.kind == "eq.join"]
-    assert len(set(told)) == 1
-    assert "warehouse.w_id" in told[0]
-    assert "customer.c_w_id" in told[0]
+    facts = [fact.text for fact in shop.session.context.ledger.facts() if fact.kind == "eq.join"]
+    assert len(set(facts)) == 1
+    assert "warehouse.w_id" in facts[0]
+    assert "customer.c_w_id" in facts[0]
 
 
 def test_a_sum_over_a_point_select(shop: Shop) -> None:

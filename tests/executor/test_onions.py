@@ -305,9 +305,9 @@ def test_codes_that_are_not_those_of_the_rows_are_found(
     }[way]
     twin.session.context.engine.run(Statement(change, kind="write"))
     twin.reopen()
-    with pytest.raises(errors.VerificationError) as found:
+    with pytest.raises(errors.VerificationError) as caught:
         twin.session.execute("SELECT b FROM t WHERE a = 5")
-    assert found.value.code == "value.tampered"
+    assert caught.value.code == "value.tampered"
 
 
 def test_swapped_rows_of_a_type_that_differs(open_twin: Callable[..., Twin]) -> None:
@@ -329,13 +329,13 @@ def test_the_ledger_hears_of_the_first_null_under_an_open_layer(
     twin = open_twin("cryptdb")
     twin.both("CREATE TABLE t (a INT ENC)", "INSERT INTO t VALUES (1), (2)")
     twin.run("SELECT * FROM t WHERE a = 1")
-    told = [f.text for f in twin.session.context.ledger.facts() if f.kind == "eq.open"]
-    assert len(told) == 1
-    assert "NULL" not in told[0]
+    facts = [f.text for f in twin.session.context.ledger.facts() if f.kind == "eq.open"]
+    assert len(facts) == 1
+    assert "NULL" not in facts[0]
     twin.both("INSERT INTO t VALUES (NULL)")
-    told = [f.text for f in twin.session.context.ledger.facts() if f.kind == "eq.open"]
-    assert len(told) == 2
-    assert "NULL" in told[1]
+    facts = [f.text for f in twin.session.context.ledger.facts() if f.kind == "eq.open"]
+    assert len(facts) == 2
+    assert "NULL" in facts[1]
 
 
 def test_decimals_of_many_digits_keep_all_of_them(open_twin: Callable[..., Twin]) -> None:

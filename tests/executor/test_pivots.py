@@ -51,9 +51,9 @@ def twin(request, open_connection) -> Twin:
 
 
 def test_pivots_wherever_they_stand(twin: Twin) -> None:
-    for place, pivot in enumerate(PIVOTS):
+    for index, pivot in enumerate(PIVOTS):
         for turn, frame in enumerate(FRAMES):
-            source = ("t", "v", "plain")[(place + turn) % 3]
+            source = ("t", "v", "plain")[(index + turn) % 3]
             if source == "t" and "UNPIVOT" in pivot:
                 source = "(SELECT a, b, c FROM t)"
             inner = pivot.format(t=source)

@@ -123,8 +123,8 @@ def test_preparing_sends_nothing(twin: Twin) -> None:
     before = twin.sent()
     twin.run("PREPARE quiet AS SELECT * FROM t WHERE a = $1")
     twin.run("DEALLOCATE quiet")
-    asked = [m for m in twin.recorded.tap.sent()[before:] if "quiet" in repr(m)]
-    assert not asked
+    messages = [m for m in twin.recorded.tap.sent()[before:] if "quiet" in repr(m)]
+    assert not messages
     twin.run("PREPARE hidden AS INSERT INTO t VALUES ($1, $2, 3, NULL)")
     twin.run("EXECUTE hidden(8317401, 'an-axolotl')")
     assert not twin.recorded.holds(b"8317401", b"axolotl", b"hidden")

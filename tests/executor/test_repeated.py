@@ -19,9 +19,9 @@ QUERY = "SELECT b AS name, sum(a) AS total FROM found GROUP BY b ORDER BY b"
 
 @pytest.fixture
 def home() -> Iterator[LocalEngine]:
-    found = LocalEngine()
-    yield found
-    found.close()
+    engine = LocalEngine()
+    yield engine
+    engine.close()
 
 
 def _rows(*rows: Row) -> pa.Table:
@@ -33,23 +33,23 @@ def _rows(*rows: Row) -> pa.Table:
 
 
 def _prepared(home: LocalEngine) -> int:
-    found = home.workspace.execute("SELECT name FROM duckdb_prepared_statements()").fetchall()
-    return len(found)
+    names = home.workspace.execute("SELECT name FROM duckdb_prepared_statements()").fetchall()
+    return len(names)
 
 
 def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
     """Also none, and many in several chunks; one statement is prepared for all of them."""
     many: list[Row] = [(n, f"n{n % 3}") for n in range(9000)]
-    asked: list[list[Row]] = [[(1, "x"), (2, "x")], [], [(None, None)], many, [(7, "y")]]
-    for rows in asked:
-        found = home.finish_over("found", COLUMNS, _rows(*rows), QUERY)
+    batches: list[list[Row]] = [[(1, "x"), (2, "x")], [], [(None, None)], many, [(7, "y")]]
+    for rows in batches:
+        answer = home.finish_over("found", COLUMNS, _rows(*rows), QUERY)
         values = ", ".join(f"({'NULL' if a is None else a}, "
                            f"{'NULL' if b is None else repr(b)})" for a, b in rows)  # fmt: skip
         given = f"(VALUES {values}) t(a, b)" if rows else "(SELECT 1 AS a, 'x' AS b LIMIT 0)"
         with duckdb.connect() as plain:
             wanted = plain.execute(QUERY.replace("found", given)).fetchall()
-        assert home.python_rows(found) == wanted
-    chunks = pa.concat_tables([_rows(one) for one in many])
+        assert home.python_rows(answer) == wanted
+    chunks = pa.concat_tables([_rows(batch) for batch in many])
     assert home.python_rows(home.finish_over("found", COLUMNS, chunks, QUERY))[0][0] == "n0"
     assert _prepared(home) == 1
 
@@ -65,8 +65,8 @@ def test_rows_of_other_types_are_read_as_such(home: LocalEngine) -> None:
     """The same columns from another schema: cast, not misread."""
     assert home.finish_over("found", COLUMNS, _rows((1, "x")), QUERY).num_rows == 1
     wide = pa.table({"a": pa.array([1 << 20], pa.int64()), "b": pa.array(["x"])})
-    found = home.finish_over("found", COLUMNS, wide, QUERY)
-    assert home.python_rows(found) == [("x", 1 << 20)]
+    answer = home.finish_over("found", COLUMNS, wide, QUERY)
+    assert home.python_rows(answer) == [("x", 1 << 20)]
     assert _prepared(home) == 1
 
 
@@ -85,8 +85,8 @@ def test_a_failure_leaves_the_query_as_it_was(home: LocalEngine) -> None:
         with pytest.raises(errors.Error) as caught:
             home.finish_over("found", COLUMNS, _rows((300, "x")), sql)
         assert caught.value.code == "duckdb.conversion"
-        found = home.finish_over("found", COLUMNS, _rows((3, "x")), sql)
-        assert found.to_pydict() == {"small": [3]}
+        answer = home.finish_over("found", COLUMNS, _rows((3, "x")), sql)
+        assert answer.to_pydict() == {"small": [3]}
     with pytest.raises(errors.Error):
         home.finish_over("found", COLUMNS, _rows((3, "x")), "SELECT nothing FROM found")
     assert _prepared(home) == 1
@@ -96,8 +96,8 @@ def test_so_many_are_kept(home: LocalEngine, monkeypatch: pytest.MonkeyPatch) ->
     """The oldest is prepared again when it comes back."""
     monkeypatch.setattr(repeated, "MOST", 3)
     for n in (*range(5), 0):
-        found = home.finish_over(
+        answer = home.finish_over(
             "found", COLUMNS, _rows((1, "x")), f"SELECT a + {n} AS n FROM found"
         )
-        assert found.to_pydict() == {"n": [1 + n]}
+        assert answer.to_pydict() == {"n": [1 + n]}
         assert _prepared(home) <= 3

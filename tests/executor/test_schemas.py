@@ -53,10 +53,10 @@ def twin(open_module_twin: Callable[..., Twin]) -> Twin:
     twin = open_module_twin()
     for schema in ("s", "r"):
         twin.run(f"CREATE SCHEMA {schema}")
-    for place, schema in enumerate(("main", "s", "r")):
+    for index, schema in enumerate(("main", "s", "r")):
         twin.run(f"CREATE TABLE {schema}.t (a INT ENC, b VARCHAR ENC)")
-        twin.run(f"INSERT INTO {schema}.t VALUES ({place}, 'of {schema}'), (8, 'eight')")
-        twin.run(f"CREATE SEQUENCE {schema}.q START {place + 1}00")
+        twin.run(f"INSERT INTO {schema}.t VALUES ({index}, 'of {schema}'), (8, 'eight')")
+        twin.run(f"CREATE SEQUENCE {schema}.q START {index + 1}00")
     return twin
 
 
@@ -157,9 +157,9 @@ def test_the_flow_rule_resolves_as_duckdb_does(twin: Twin) -> None:
     con.execute("INSERT INTO plain SELECT a FROM main.f")
     con.execute("PREPARE p AS FROM f")
     con.execute("USE main")
-    with pytest.raises(louver.Error) as told:
+    with pytest.raises(louver.Error) as caught:
         con.execute("EXPLAIN EXECUTE p")
-    assert told.value.code == "prepared.path"
+    assert caught.value.code == "prepared.path"
     con.execute("PREPARE hidden AS INSERT INTO main.plain FROM f")
     con.execute("USE s")
     con.execute("EXECUTE hidden")

@@ -32,14 +32,14 @@ TIMES = 8
 def batches(count: int, stop: BaseException | None = None) -> pa.RecordBatchReader:
     """So many batches of rows, and then an error."""
 
-    def made() -> Iterator[pa.RecordBatch]:
+    def stream() -> Iterator[pa.RecordBatch]:
         for number in range(count):
             keys = pa.array(range(number * ROWS, (number + 1) * ROWS))
             yield pa.record_batch([keys], schema=SCHEMA)
         if stop is not None:
             raise stop
 
-    return pa.RecordBatchReader.from_batches(SCHEMA, made())
+    return pa.RecordBatchReader.from_batches(SCHEMA, stream())
 
 
 def count(engine: DuckDBEngine) -> object:
@@ -48,10 +48,10 @@ def count(engine: DuckDBEngine) -> object:
 
 @pytest.fixture(params=["memory", "file"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DuckDBEngine]:
-    made = DuckDBEngine(tmp_path / "db" if request.param == "file" else ":memory:")
-    made.run(Statement("CREATE TABLE t (k BIGINT PRIMARY KEY)", kind="ddl"))
-    yield made
-    made.close()
+    engine = DuckDBEngine(tmp_path / "db" if request.param == "file" else ":memory:")
+    engine.run(Statement("CREATE TABLE t (k BIGINT PRIMARY KEY)", kind="ddl"))
+    yield engine
+    engine.close()
 
 
 def limit_of(engine: DuckDBEngine) -> object:
@@ -98,12 +98,12 @@ def test_the_server_fails_in_mid_stream(engine: DuckDBEngine) -> None:
 
 @pytest.mark.usefixtures("signalled")
 def test_ctrl_c_while_the_rows_are_taken(engine: DuckDBEngine) -> None:
-    for place in range(0, 40, 10):
+    for point in range(0, 40, 10):
 
-        def made(place: int = place) -> Iterator[pa.RecordBatch]:
+        def stream(point: int = point) -> Iterator[pa.RecordBatch]:
             timer = threading.Timer(0.002, os.kill, (os.getpid(), signal.SIGINT))
             for number, batch in enumerate(batches(60)):
-                if number == place:
+                if number == point:
                     timer.start()
                 yield batch
             # One that came late would hit whatever follows.
@@ -114,7 +114,7 @@ def test_ctrl_c_while_the_rows_are_taken(engine: DuckDBEngine) -> None:
                 os.kill(os.getpid(), signal.SIGINT)
 
         with pytest.raises(KeyboardInterrupt):
-            engine.append("t", pa.RecordBatchReader.from_batches(SCHEMA, made()))
+            engine.append("t", pa.RecordBatchReader.from_batches(SCHEMA, stream()))
         assert count(engine) == 0
 
 
@@ -127,20 +127,20 @@ def test_a_tap_records_a_stream(engine: DuckDBEngine) -> None:
 
 @pytest.fixture
 def session(tmp_path: Path, key_file: Path) -> Iterator[Session]:
-    made = Session(DuckDBEngine(tmp_path / "db"), KeyRing.open(key_file), Policy())
-    made.execute("CREATE TABLE t (k BIGINT ENC PRIMARY KEY, b TEXT ENC DEFAULT 'x')")
-    yield made
-    made.close()
+    session = Session(DuckDBEngine(tmp_path / "db"), KeyRing.open(key_file), Policy())
+    session.execute("CREATE TABLE t (k BIGINT ENC PRIMARY KEY, b TEXT ENC DEFAULT 'x')")
+    yield session
+    session.close()
 
 
 def _state(session: Session) -> tuple[object, ...]:
     table = session.context.catalog.table("main", "t")
     assert table is not None
-    found = session.execute("SELECT count(*), max(k), min(k) FROM t").rows
-    assert found is not None
+    row = session.execute("SELECT count(*), max(k), min(k) FROM t").rows
+    assert row is not None
     bounds = [(c.minimum, c.maximum) for c in table.columns]
     return (session.context.catalog.version, session.context.catalog.stamp, table.row_count, bounds,
-            session.context.ledger.facts(), found.to_pylist())  # fmt: skip
+            session.context.ledger.facts(), row.to_pylist())  # fmt: skip
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -216,14 +216,14 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path, key_file: Path) -> 
 
 
 def test_the_servers_memory_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = {}
-    for told in ("70MiB", "", "none"):
-        monkeypatch.setenv(memory.VARIABLE, told)
-        engine = DuckDBEngine(tmp_path / f"db{told}", threads=1)
-        found[told] = limit_of(engine)
+    limits = {}
+    for limit in ("70MiB", "", "none"):
+        monkeypatch.setenv(memory.VARIABLE, limit)
+        engine = DuckDBEngine(tmp_path / f"db{limit}", threads=1)
+        limits[limit] = limit_of(engine)
         engine.close()
-    assert found["70MiB"] == "70.0 MiB"
-    assert found[""] != found["none"]
+    assert limits["70MiB"] == "70.0 MiB"
+    assert limits[""] != limits["none"]
     monkeypatch.setenv(memory.VARIABLE, "plenty")
     with pytest.raises(errors.Error):
         DuckDBEngine(tmp_path / "other")

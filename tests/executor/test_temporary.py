@@ -61,24 +61,24 @@ def test_drawn_statements(twin: Twin) -> None:
     random = generator("temporary")
     for _ in range(cases(36)):
         sql = random.choice(STATEMENTS)
-        found: object = None
+        answer: object = None
         try:
             outcome = twin.louver.execute(sql)
-            found = outcome.fetchall() if outcome.description else None
+            answer = outcome.fetchall() if outcome.description else None
         except louver.LeakageRefused:
             continue
         except louver.Error as error:
-            found = error
+            answer = error
         try:
             rows = twin.plain.execute(sql.replace(" ENC", "")).fetchall()
         except duckdb.Error:
             rows = None
-        assert isinstance(found, louver.Error) == (rows is None), f"{sql}: {found}"
+        assert isinstance(answer, louver.Error) == (rows is None), f"{sql}: {answer}"
         if rows is None:
             continue
         if "RETURNING" in sql:
-            assert isinstance(found, list)
-            assert sorted(found) == sorted(rows)
+            assert isinstance(answer, list)
+            assert sorted(answer) == sorted(rows)
         for query in (random.choice(QUERIES), "SELECT * FROM t"):
             twin.either(query)
     twin.either("ROLLBACK")
@@ -116,8 +116,8 @@ def test_queries_join_them_with_attached_tables(twin: Twin, tmp_path: Path, key_
         far.execute("INSERT INTO f VALUES (1), (5)")
     con.execute("CREATE TEMP TABLE near AS SELECT a, b FROM t WHERE a > 1")
     con.attach(f"duckdb:///{tmp_path}/far.duckdb", "other")
-    found = con.execute("SELECT b FROM near WHERE a IN (SELECT a FROM other.f)").fetchall()
-    assert found == [("zebra-in-the-attic",)]
+    rows = con.execute("SELECT b FROM near WHERE a IN (SELECT a FROM other.f)").fetchall()
+    assert rows == [("zebra-in-the-attic",)]
     assert con.execute("SELECT f.a FROM other.f LEFT JOIN temp.near USING (a)"
                        " WHERE near.b IS NULL").fetchall() == [(1,)]  # fmt: skip
     con.detach("other")
@@ -199,12 +199,15 @@ CONDITIONS = (
 
 def test_conditions_that_compare_an_encrypted_column_with_one(twin: Twin) -> None:
     twin.run("CREATE TABLE c (a INT ENC, b VARCHAR ENC, p INT)")
-    for made in ("CREATE TEMP TABLE x (i INT, s VARCHAR)", "CREATE TEMP TABLE x AS FROM of_t"):
+    for definition in (
+        "CREATE TEMP TABLE x (i INT, s VARCHAR)",
+        "CREATE TEMP TABLE x AS FROM of_t",
+    ):
         twin.run("CREATE TEMP TABLE of_t AS SELECT a AS i, b AS s FROM t WHERE a > 1")
-        twin.run(made.replace("FROM of_t", "SELECT i, s FROM of_t"))
+        twin.run(definition.replace("FROM of_t", "SELECT i, s FROM of_t"))
         twin.run("INSERT INTO x VALUES (1, 'one'), (3, 'three')")
         for statement in CONDITIONS:
-            if "FROM of_t" in made and "(SELECT m" in statement:
+            if "FROM of_t" in definition and "(SELECT m" in statement:
                 continue
             twin.run("INSERT INTO c VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3), (5, 'd', 4)")
             twin.run(statement)

@@ -83,24 +83,24 @@ def test_drawn_statements(twin: Twin) -> None:
 def test_they_end_with_the_session_and_outlive_a_rebuilt_home(
     tmp_path: Path, key_file: Path
 ) -> None:
-    place = f"duckdb:///{tmp_path}/x.duckdb"
-    with louver.connect(place, keys=key_file) as one, louver.connect(place, keys=key_file) as other:
-        one.execute("CREATE TABLE t (a INT ENC)")
-        one.execute("CREATE TEMP TABLE x AS SELECT 3 AS i")
-        one.execute("CREATE TEMP SEQUENCE s START 7; CREATE TEMP TYPE e AS ENUM ('a')")
-        one.execute(
+    url = f"duckdb:///{tmp_path}/x.duckdb"
+    with louver.connect(url, keys=key_file) as first, louver.connect(url, keys=key_file) as other:
+        first.execute("CREATE TABLE t (a INT ENC)")
+        first.execute("CREATE TEMP TABLE x AS SELECT 3 AS i")
+        first.execute("CREATE TEMP SEQUENCE s START 7; CREATE TEMP TYPE e AS ENUM ('a')")
+        first.execute(
             "CREATE TEMP MACRO m(k) AS k + 1; CREATE TEMP VIEW v AS SELECT m(i) AS n FROM x"
         )
-        assert one.execute("SELECT nextval('s')").fetchall() == [(7,)]
+        assert first.execute("SELECT nextval('s')").fetchall() == [(7,)]
         other.execute("CREATE TABLE more (a INT ENC)")
-        assert one.execute("SELECT n, 'a'::e FROM v, more").fetchall() == []
-        assert one.execute("SELECT n, nextval('s'), 'a'::e FROM v").fetchall() == [(4, 8, "a")]
+        assert first.execute("SELECT n, 'a'::e FROM v, more").fetchall() == []
+        assert first.execute("SELECT n, nextval('s'), 'a'::e FROM v").fetchall() == [(4, 8, "a")]
         for sql in ("FROM v", "SELECT m(1)", "SELECT nextval('s')", "SELECT 'a'::e"):
             with pytest.raises(louver.Error):
                 other.execute(sql)
-        stored = one.context.store.load().objects
+        stored = first.context.store.load().objects
         assert {item.name for item in stored} == {"t", "more"}
-    with louver.connect(place, keys=key_file) as again, pytest.raises(louver.Error):
+    with louver.connect(url, keys=key_file) as again, pytest.raises(louver.Error):
         again.execute("FROM v")
 
 

@@ -28,7 +28,7 @@ VALUES = st.lists(st.none() | st.text(LETTERS, max_size=24), min_size=1, max_siz
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
-    text = next(one["text"] for one in KEY_FILES if one["root"] == VECTORS["root"])
+    text = next(entry["text"] for entry in KEY_FILES if entry["root"] == VECTORS["root"])
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
@@ -103,13 +103,13 @@ def test_pieces_miss_nothing(
 
 def test_words_are_found_whole(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
     load(keys, server, ["the quick-brown fox", "quickest fox", "Fox 7 élan", None, ""])
-    found = {}
+    row_ids = {}
     for word in ("quick", "fox", "Fox", "7", "élan", "lan"):
         tokens = keys.text_tokens(*PLACE, "word", word)
         sql = "SELECT list(id ORDER BY id) FROM texts WHERE text_match(words, id, ?)"
-        found[word] = server.execute(sql, [tokens]).fetchone()[0]  # type: ignore[index]
+        row_ids[word] = server.execute(sql, [tokens]).fetchone()[0]  # type: ignore[index]
     wanted = {"quick": [0], "fox": [0, 1], "Fox": [2], "7": [2], "élan": [2], "lan": None}
-    assert found == wanted
+    assert row_ids == wanted
     assert keys.text_tokens(*PLACE, "word", "two words") is None
     assert keys.text_tokens(*PLACE, "word", "") is None
     assert keys.text_tokens(*PLACE, "like", "%_%") is None
@@ -120,13 +120,13 @@ def test_words_are_found_whole(keys: KeyRing, server: duckdb.DuckDBPyConnection)
 def test_few_are_found_in_vain(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
     values = [f"{n * 7919 % 100_003:06d} of {n * 31337 % 99_991:06x}" for n in range(20_000)]
     load(keys, server, [*values], first=1 << 40)
-    wrong = asked = 0
+    wrong = count = 0
     for word in ("zebra", "quagga", "okapi", "yak", "gnu"):
         tokens = keys.text_tokens(*PLACE, "word", word)
         sql = "SELECT count(*) FROM texts WHERE text_match(words, id, ?)"
         wrong += server.execute(sql, [tokens]).fetchone()[0]  # type: ignore[index]
-        asked += len(values)
-    assert wrong / asked < 0.01
+        count += len(values)
+    assert wrong / count < 0.01
 
 
 def test_at_rest_only_sizes_show(keys: KeyRing) -> None:
@@ -136,9 +136,9 @@ def test_at_rest_only_sizes_show(keys: KeyRing) -> None:
     for value in (None, "", "a", "lorem ipsum"):
         sealed = keys.text_seal(*PLACE, pa.array([value] * 3_000, pa.string()), rows)
         filters = sealed.to_pylist()
-        assert {len(one) for one in filters} == {45}
+        assert {len(bits) for bits in filters} == {45}
         assert len(set(filters)) == 3_000
-        means.append(sum(int.from_bytes(one).bit_count() for one in filters) / 3_000)
+        means.append(sum(int.from_bytes(bits).bit_count() for bits in filters) / 3_000)
     assert max(means) - min(means) < 1.5
 
 
@@ -149,6 +149,6 @@ def test_nonsense_is_refused(server: duckdb.DuckDBPyConnection) -> None:
     assert server.execute(sql, [b"\1" + b"\xff" * 44, 1, good]).fetchone() == (True,)
     assert server.execute(sql, [b"\1", 1, good]).fetchone() == (True,)
     refused = (b"", b"\3", b"\2" + bytes(8), b"\1\0")
-    for stored, tokens in (*((one, good) for one in refused), (b"\1", b"\1")):
+    for stored, tokens in (*((code, good) for code in refused), (b"\1", b"\1")):
         with pytest.raises(duckdb.Error, match="malformed"):
             server.execute(sql, [stored, 1, tokens]).fetchone()

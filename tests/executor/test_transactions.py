@@ -29,18 +29,18 @@ def test_the_time_stands_still(twin: Twin) -> None:
         "CREATE TABLE t (k INT ENC, n TIMESTAMPTZ ENC DEFAULT now(), d TIMESTAMPTZ DEFAULT now())",
         "CREATE MACRO told() AS now()", "CREATE VIEW moment AS SELECT now() AS n",
     )  # fmt: skip
-    asked = f"SELECT {', '.join(_TIMES)}"
+    query = f"SELECT {', '.join(_TIMES)}"
     for ending in ("COMMIT", "ROLLBACK"):
         twin.both("BEGIN")
-        first = twin.rows(asked)
+        first = twin.rows(query)
         twin.both("INSERT INTO t (k) VALUES (1), (2)", "INSERT INTO t (k, n) SELECT 3, now()")
         twin.both("CREATE TABLE u (n TIMESTAMPTZ ENC)")
-        assert twin.rows(asked) == first
+        assert twin.rows(query) == first
         twin.run("SELECT k, n = now(), d = now(), n = current_timestamp FROM t")
         twin.run("SELECT count(*) FROM t WHERE d = now() AND n >= transaction_timestamp()")
         twin.run("SELECT typeof(now()), typeof(current_time), typeof(localtime), typeof(today())")
         twin.both(ending, "DROP TABLE IF EXISTS u", "DELETE FROM t")
-        assert twin.rows(asked) != first
+        assert twin.rows(query) != first
         twin.run("SELECT function_name FROM duckdb_functions() WHERE NOT internal")
     assert twin.rows("SELECT now()") != twin.rows("SELECT now()")
 
@@ -54,9 +54,9 @@ def test_read_only(twin: Twin) -> None:
         twin.both("BEGIN TRANSACTION READ ONLY")
         twin.run("FROM t")
         assert twin.duckdb_fails(sql.replace(" ENC", ""))
-        with pytest.raises(errors.OperationalError) as found:
+        with pytest.raises(errors.OperationalError) as caught:
             twin.session.execute(sql)
-        assert found.value.code == "transaction.read_only", sql
+        assert caught.value.code == "transaction.read_only", sql
         with pytest.raises(errors.OperationalError):
             twin.session.execute("FROM t")
         twin.plain.execute("ROLLBACK")

@@ -60,8 +60,8 @@ ROWS = ('FROM "T x"', "FROM s.child", "FROM s.grand", "FROM empty", "FROM aa", "
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "source.duckdb"
-    with duckdb.connect(str(path)) as made:
-        made.execute(SOURCE)
+    with duckdb.connect(str(path)) as database:
+        database.execute(SOURCE)
     return path
 
 
@@ -71,16 +71,16 @@ def opened(path: Path, key_file: Path, policy: Policy) -> Session:
 
 @pytest.fixture
 def session(tmp_path: Path, key_file: Path) -> Iterator[Session]:
-    made = opened(tmp_path / "server.duckdb", key_file, Policy())
-    yield made
-    made.close()
+    session = opened(tmp_path / "server.duckdb", key_file, Policy())
+    yield session
+    session.close()
 
 
-def shown(found: pa.Table) -> list[str]:
-    return sorted(repr(tuple(row.values())) for row in found.to_pylist())
+def shown(table: pa.Table) -> list[str]:
+    return sorted(repr(tuple(row.values())) for row in table.to_pylist())
 
 
-def found(path: Path, queries: tuple[str, ...]) -> list[list[str]]:
+def answers(path: Path, queries: tuple[str, ...]) -> list[list[str]]:
     with duckdb.connect(str(path), read_only=True) as plain:
         return [shown(plain.execute(sql).to_arrow_table()) for sql in queries]
 
@@ -99,8 +99,8 @@ def test_there_and_back(
         assert all(column.encrypted for column in table.columns)
     target = tmp_path / "back.duckdb"
     assert transfer.export(session.context, target) == counts
-    assert found(target, SCHEMA) == found(source, SCHEMA)
-    assert found(target, ROWS) == found(source, ROWS)
+    assert answers(target, SCHEMA) == answers(source, SCHEMA)
+    assert answers(target, ROWS) == answers(source, ROWS)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert not list(tmp_path.glob(".*partial*"))
 
@@ -141,13 +141,13 @@ def test_a_policy_says_which_columns(source: Path, tmp_path: Path, key_file: Pat
     session = opened(tmp_path / "server.duckdb", key_file, policy)
     try:
         transfer.encrypt(session.context, source)
-        kept = {
+        columns = {
             (table.label, column.name)
             for table in session.context.catalog.tables.values()
             for column in table.columns
             if column.encrypted
         }
-        assert kept == {("s.child", "b")}
+        assert columns == {("s.child", "b")}
     finally:
         session.close()
 
@@ -187,4 +187,4 @@ def test_bad_files(source: Path, session: Session, tmp_path: Path) -> None:
     assert exists.value.code == "file.exists"
     with pytest.raises(errors.OperationalError):
         transfer.export(session.context, tmp_path / "no folder" / "x.duckdb")
-    assert found(source, ("SELECT count(*) FROM s.child",)) == [["(500,)"]]
+    assert answers(source, ("SELECT count(*) FROM s.child",)) == [["(500,)"]]

@@ -57,14 +57,14 @@ class Changes:
         """A query that gives values for columns."""
         source = self.queries.table()
         scope = [("s", col) for col in source.cols]
-        made = Expressions(self.dice, scope, True)
-        items = ", ".join(f"{self._given(made, col)} AS {col.name}" for col in cols)
+        expressions = Expressions(self.dice, scope, True)
+        items = ", ".join(f"{self._given(expressions, col)} AS {col.name}" for col in cols)
         where = self.queries.where(scope, 0.5)
         return f"SELECT {items} FROM {source.name} s{where}"
 
-    def _given(self, made: Expressions, col: Col) -> str:
+    def _given(self, expressions: Expressions, col: Col) -> str:
         """An expression that the column takes."""
-        text = made.of(col.family, 1)
+        text = expressions.of(col.family, 1)
         return text if self.dice.random() < 0.4 else f"TRY_CAST({text} AS {cast(col.type)})"
 
     def select(self, table: Tab) -> str:
@@ -113,8 +113,8 @@ class Changes:
         scope = [("", col) for col in table.cols]
         chosen = self.dice.sample(cols, min(len(cols), self.dice.choice((1, 1, 2))))
         safe = self.dice.random() < 0.8
-        made = Expressions(self.dice, scope, safe)
-        sets = ", ".join(f"{col.name} = {self._set(made, col)}" for col in chosen)
+        expressions = Expressions(self.dice, scope, safe)
+        sets = ", ".join(f"{col.name} = {self._set(expressions, col)}" for col in chosen)
         if self.dice.random() < 0.15:
             other = self.queries.table()
             scope = [
@@ -129,12 +129,12 @@ class Changes:
         where = self.queries.where(scope, 0.8) if safe else ""
         return f"UPDATE {table.name} SET {sets}{where}{self._returning(table)}"
 
-    def _set(self, made: Expressions, col: Col) -> str:
+    def _set(self, expressions: Expressions, col: Col) -> str:
         if self.dice.random() < 0.05:
             return "DEFAULT"
         if self.dice.random() < 0.4:
             return literal(self.dice, col.type)
-        return self._given(made, col)
+        return self._given(expressions, col)
 
     def delete(self, table: Tab) -> str:
         """DELETE, perhaps USING another table; all rows are seldom meant."""

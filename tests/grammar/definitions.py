@@ -122,8 +122,8 @@ class Definitions:
                 ("", other) for other in table.cols if other is not col and not other.generated
             ]
             col.generated = True
-            made = Expressions(self.dice, scope, True).of(col.family, 1)
-            return f"{text} AS (TRY_CAST({made} AS {cast(col.type)}))"
+            default = Expressions(self.dice, scope, True).of(col.family, 1)
+            return f"{text} AS (TRY_CAST({default} AS {cast(col.type)}))"
         if draw > 0.85:
             text += f" DEFAULT {literal(self.dice, col.type, 0)}"
         return text
@@ -135,7 +135,7 @@ class Definitions:
         queries = Queries(self.dice, self.state.tables)
         source = queries.table()
         scope = [("s", col) for col in source.cols]
-        made = Expressions(self.dice, scope, True)
+        expressions = Expressions(self.dice, scope, True)
         cols, items = [], []
         for name in self.dice.sample(_NAMES, self.dice.choice((2, 3))):
             col = Col(name, drawn_type(self.dice))
@@ -143,7 +143,7 @@ class Definitions:
             text = (
                 f"s.{same[0].name}"
                 if same
-                else f"TRY_CAST({made.of(col.family, 1)} AS {cast(col.type)})"
+                else f"TRY_CAST({expressions.of(col.family, 1)} AS {cast(col.type)})"
             )
             cols.append(col)
             items.append(f"{text} AS {name}")
@@ -201,10 +201,10 @@ class Definitions:
 
     def index(self) -> Made:
         """CREATE INDEX."""
-        found = [t for t in self.state.base() if not t.temporary]
-        if not found or not self.indexes:
+        tables = [t for t in self.state.base() if not t.temporary]
+        if not tables or not self.indexes:
             return self.table()
-        table = self.dice.choice(found)
+        table = self.dice.choice(tables)
         col = self.dice.choice(table.cols)
         unique = self.dice.choice(("", "", "UNIQUE "))
         text = f"CREATE {unique}INDEX {self.state.fresh('i')} ON {table.name} ({col.name})"

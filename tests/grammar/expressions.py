@@ -221,15 +221,15 @@ class Expressions:
         else:
             production = self.dice.choice(productions)
         fails = production.startswith("!")
-        text = _PART.sub(lambda found: self._part(found, depth - 1), production.lstrip("!"))
+        text = _PART.sub(lambda match: self._part(match, depth - 1), production.lstrip("!"))
         if fails and self.safe:
             return f"TRY({text})"
         return f"({text})" if " " in production and not production.startswith("CASE") else text
 
-    def _part(self, found: re.Match[str], depth: int) -> str:
-        kind, family = found.groups()
+    def _part(self, match: re.Match[str], depth: int) -> str:
+        kind, family = match.groups()
         if family is None:
-            return found[0][0]
+            return match[0][0]
         if kind:
             return self.dice.choice(FAMILIES[family])
         if family == "*":

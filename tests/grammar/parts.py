@@ -41,7 +41,7 @@ class Parts:
         """One of the tables."""
         return self.dice.choice(self.tables)
 
-    def made(self, scope: Scope, safe: bool = True) -> Expressions:
+    def expressions(self, scope: Scope, safe: bool = True) -> Expressions:
         """The expressions of a scope."""
         return Expressions(self.dice, scope, safe)
 
@@ -53,9 +53,9 @@ class Parts:
         """A WHERE, or none."""
         if not self.chance(share):
             return ""
-        parts = [self.made(scope, safe).condition(self.dice.choice((1, 1, 2)))]
+        parts = [self.expressions(scope, safe).condition(self.dice.choice((1, 1, 2)))]
         if safe and self.chance(0.3):
-            parts.append(self.made(scope).condition(1))
+            parts.append(self.expressions(scope).condition(1))
         return " WHERE " + self.dice.choice((" AND ", " OR ")).join(parts)
 
     def ordered(self, limited: bool = True) -> str:
@@ -77,29 +77,31 @@ class Parts:
         fitting = [entry for entry in scope if entry[1].family in KEYS]
         if fitting and self.chance(0.8):
             return named(self.dice.choice(fitting))
-        return self.made(scope).of(self.dice.choice(KEYS), 1)
+        return self.expressions(scope).of(self.dice.choice(KEYS), 1)
 
     def aggregate(self, scope: Scope, forms: tuple[str, ...] = AGGREGATES) -> str:
         """An aggregate of the scope."""
-        made, text = self.made(scope), self.dice.choice(forms)
+        expressions, text = self.expressions(scope), self.dice.choice(forms)
         key = self.key(scope)
-        small = f"TRY_CAST({made.of('int', 1)} AS BIGINT) % 1000"
-        tiny = f"TRY_CAST({made.of('int', 1)} AS BIGINT) % 5"
-        number = made.of("float", 0)
+        small = f"TRY_CAST({expressions.of('int', 1)} AS BIGINT) % 1000"
+        tiny = f"TRY_CAST({expressions.of('int', 1)} AS BIGINT) % 5"
+        number = expressions.of("float", 0)
         for mark, given in (
             ("{key}", key), ("{small}", small), ("{tiny}", tiny),
             ("{float0}", f"CASE WHEN abs({number}) < 1e6 THEN round({number}) END"),
-            ("{any}", made.any(1)),
+            ("{any}", expressions.any(1)),
         ):  # fmt: skip
             text = text.replace(mark, given)
         for family in ("bool", "dec", "int", "text"):
-            text = text.replace(f"{{{family}}}", made.of(family, 0 if family != "bool" else 1))
+            text = text.replace(
+                f"{{{family}}}", expressions.of(family, 0 if family != "bool" else 1)
+            )
         return text
 
     def items(self, scope: Scope, safe: bool = True, names: bool = False) -> str:
         """A list of expressions."""
-        found = []
+        items = []
         for number in range(self.dice.choice((1, 1, 2, 3))):
-            text = self.made(scope, safe).any(self.dice.choice((0, 1, 2, 3)))
-            found.append(f"{text} AS e{number}" if names or self.chance(0.6) else text)
-        return ", ".join(found)
+            text = self.expressions(scope, safe).any(self.dice.choice((0, 1, 2, 3)))
+            items.append(f"{text} AS e{number}" if names or self.chance(0.6) else text)
+        return ", ".join(items)

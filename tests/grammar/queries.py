@@ -51,7 +51,7 @@ class Queries(Parts):
         if fails:
             return f"SELECT {self.items(scope, safe=False)} FROM {table.name}"
         if self.chance(0.2):
-            return f"SELECT * FROM {table.name} WHERE {self.made(scope, False).condition(1)}"
+            return f"SELECT * FROM {table.name} WHERE {self.expressions(scope, False).condition(1)}"
         distinct = ""
         items = self.items(scope)
         if self.chance(0.15):
@@ -88,7 +88,7 @@ class Queries(Parts):
         for number in range(self.dice.choice((1, 2, 3))):
             text = self.aggregate(scope)
             if self.chance(0.2) and text.endswith(")") and text.count("(") == 1:
-                text += f" FILTER (WHERE {self.made(scope).condition(1)})"
+                text += f" FILTER (WHERE {self.expressions(scope).condition(1)})"
             parts.append(f"{text} AS a{number}")
         return f"SELECT {', '.join(parts)} FROM {table.name}{self.where(scope, 0.4)}"
 
@@ -98,7 +98,7 @@ class Queries(Parts):
         scope = [("", col) for col in table.cols]
         keys = [self.key(scope) for _ in range(self.dice.choice((1, 1, 2)))]
         shown = ", ".join(f"{key} AS g{number}" for number, key in enumerate(keys))
-        made = ", ".join(
+        columns = ", ".join(
             f"{self.aggregate(scope)} AS a{number}" for number in range(self.dice.choice((1, 2)))
         )
         listed = ", ".join(keys)
@@ -111,7 +111,7 @@ class Queries(Parts):
         if self.chance(0.25):
             having = f" HAVING {self.dice.choice(('count(*) > 1', 'count(*) < 3', 'max(1) = 1'))}"
         return (
-            f"SELECT {shown}, {made} FROM {table.name}{self.where(scope, 0.3)}"
+            f"SELECT {shown}, {columns} FROM {table.name}{self.where(scope, 0.3)}"
             f" GROUP BY {by}{having}{self.ordered(limited=False)}"
         )
 
@@ -133,7 +133,7 @@ class Queries(Parts):
                 sign = self.dice.choice(("=", "=", "=", "<", ">=", "IS NOT DISTINCT FROM"))
                 text += f" ON {named(a)} {sign} {named(b)}"
             else:
-                text += f" ON {self.made([*left, *right]).condition(1)}"
+                text += f" ON {self.expressions([*left, *right]).condition(1)}"
         scope = left if join in ("SEMI JOIN", "ANTI JOIN") else [*left, *right]
         return text, scope
 
@@ -178,7 +178,7 @@ class Queries(Parts):
         for _ in range(2):
             table = self.table()
             scope = [("", col) for col in table.cols]
-            text = self.made(scope).of(kinds, 1)
+            text = self.expressions(scope).of(kinds, 1)
             sides.append(f"SELECT {text} AS u FROM {table.name}{self.where(scope, 0.3)}")
         return f"{sides[0]} {word} {sides[1]}{self.ordered() if kinds == family else ''}"
 
@@ -239,7 +239,7 @@ class Queries(Parts):
         left, right = [("o", col) for col in outer.cols], [("i", col) for col in inner.cols]
         word = self.dice.choice((", LATERAL", " LEFT JOIN LATERAL", " CROSS JOIN LATERAL"))
         on = " ON true" if "LEFT" in word else ""
-        condition = self.made([*left, *right]).condition(1)
+        condition = self.expressions([*left, *right]).condition(1)
         return (
             f"SELECT {self.key(left)} AS k, s.* FROM {outer.name} o{word} (SELECT count(*) AS n,"
             f" min({self.key(right)}) AS m FROM {inner.name} i WHERE {condition}) s{on}"
@@ -250,7 +250,7 @@ class Queries(Parts):
         table = self.table()
         scope = [("", col) for col in table.cols]
         family = self.dice.choice(("ints", "texts", "decs", "structs", "moods", "dates"))
-        text = self.made(scope).of(family, 1)
+        text = self.expressions(scope).of(family, 1)
         return self.dice.choice(
             (
                 f"SELECT {self.key(scope)} AS k, unnest({text}) AS u FROM {table.name}",
@@ -285,7 +285,7 @@ class Queries(Parts):
         table = self.table()
         scope = [("", col) for col in table.cols]
         family = self.dice.choice(("int", "text", "dec", "date"))
-        parts = ", ".join(f"{self.made(scope).of(family, 1)} AS u{n}" for n in range(2))
+        parts = ", ".join(f"{self.expressions(scope).of(family, 1)} AS u{n}" for n in range(2))
         nulls = self.dice.choice(("", " INCLUDE NULLS"))
         inner = f"(SELECT {parts}, {self.key(scope)} AS k FROM {table.name})"
         return self.dice.choice(
@@ -306,10 +306,10 @@ class Queries(Parts):
 
     def values(self) -> str:
         """No table at all."""
-        made = self.made((), safe=False)
+        expressions = self.expressions((), safe=False)
         if self.chance(0.5):
-            return f"SELECT {made.any(2)} AS v"
-        row = f"({made.of('int', 0)}, {made.of('text', 0)})"
+            return f"SELECT {expressions.any(2)} AS v"
+        row = f"({expressions.of('int', 0)}, {expressions.of('text', 0)})"
         return f"SELECT * FROM (VALUES {row}, (1, 'a')) v(a, b){self.ordered()}"
 
     def relation(self) -> str:

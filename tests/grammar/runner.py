@@ -32,14 +32,14 @@ class Difference:
     step: Step
     sort: str
     expected: Outcome
-    found: Outcome
+    actual: Outcome
     where: str = ""
 
     def __str__(self) -> str:
         values = f"  {list(self.step.parameters)}" if self.step.parameters else ""
         return (
             f"[{self.where}] {self.sort}: {shown(self.step)}{values}\n"
-            f"  duckdb: {str(self.expected)[:600]}\n  louver: {str(self.found)[:600]}"
+            f"  duckdb: {str(self.expected)[:600]}\n  louver: {str(self.actual)[:600]}"
         )
 
 
@@ -69,11 +69,11 @@ class Report:
     def lines(self) -> list[str]:
         """The report as text."""
         refused, failed = sum(self.refused.values()), sum(self.failed.values())
-        found = [f"{self.statements} statements, {failed} fail in both, {refused} refused"]
-        found += [f"  {kind:16} {n:6} ran" for kind, n in sorted(self.ran.items())]
-        found += [f"  {kind:32} {n:6} fail" for kind, n in self.failed.most_common()]
-        found += [f"  {code:32} {n:6} refused" for code, n in self.refused.most_common()]
-        return [*found, f"{len(self.differences)} differences", *map(str, self.differences)]
+        lines = [f"{self.statements} statements, {failed} fail in both, {refused} refused"]
+        lines += [f"  {kind:16} {n:6} ran" for kind, n in sorted(self.ran.items())]
+        lines += [f"  {kind:32} {n:6} fail" for kind, n in self.failed.most_common()]
+        lines += [f"  {code:32} {n:6} refused" for code, n in self.refused.most_common()]
+        return [*lines, f"{len(self.differences)} differences", *map(str, self.differences)]
 
 
 def shown(step: Step) -> str:
@@ -122,25 +122,25 @@ class Pair:
         if step.reopens:
             run.reopen()
         entry = script.probe(step.sql, step.parameters)
-        found = run.outcome(run.louver, entry)
-        if found.refused:
-            report.refused[found.kind.removeprefix("error ")] += 1
-            report.refusals.append(f"{found.kind}: {shown(step)}\n    {found.message}")
+        actual = run.outcome(run.louver, entry)
+        if actual.refused:
+            report.refused[actual.kind.removeprefix("error ")] += 1
+            report.refusals.append(f"{actual.kind}: {shown(step)}\n    {actual.message}")
             return False, None
         expected = run.outcome(run.duck, entry)
         if "internal" in expected.kind or "fatal" in expected.kind:
             raise Broken(expected.message)
         if self.stored_plain:
-            expected, found = _unsigned(expected), _unsigned(found)
-        sort = run.compared(entry, expected, found)
-        if sort == "kind" and (expected.kind, found.kind) in PENDING:
+            expected, actual = _unsigned(expected), _unsigned(actual)
+        sort = run.compared(entry, expected, actual)
+        if sort == "kind" and (expected.kind, actual.kind) in PENDING:
             sort = ""
-        fine = found.rows is not None and expected.rows is not None
+        fine = actual.rows is not None and expected.rows is not None
         if fine:
             report.ran[step.kind] += 1
         else:
-            report.failed[expected.kind or found.kind] += 1
-        return fine, Difference(step, sort, expected, found) if sort else None
+            report.failed[expected.kind or actual.kind] += 1
+        return fine, Difference(step, sort, expected, actual) if sort else None
 
     def is_full(self) -> bool:
         """Whether a table has grown too far."""
@@ -190,7 +190,7 @@ def _played(pair: Pair, step: Step, played: Played, session: Session | None = No
     if difference is not None:
         difference.where = f"{played.profile}:{played.seed}:{len(played.steps)}"
         played.report.differences.append(difference)
-        if not step.reads or difference.expected.rows is None or difference.found.rows is None:
+        if not step.reads or difference.expected.rows is None or difference.actual.rows is None:
             return False
     if session is not None:
         session.ran(fine)
@@ -209,9 +209,9 @@ def shrunk(folder: Path, key_file: Path, played: Played) -> list[Step]:
         pair = Pair(folder / str(number), key_file, played.profile)
         try:
             for step in steps:
-                _, found = pair.step(step, Report())
-                if found is not None:
-                    return step is difference.step and found.sort == difference.sort
+                _, actual = pair.step(step, Report())
+                if actual is not None:
+                    return step is difference.step and actual.sort == difference.sort
         finally:
             pair.close()
         return False

@@ -106,8 +106,8 @@ class Session:
     def last(self) -> list[Step]:
         """What is asked at the end: all that every table holds, also after a reconnect."""
         tables = [t for t in self.state.base() if not t.temporary]
-        found = [Step("end", "SELECT 0 AS n", reopens=True)] if self._saved is None else []
-        return [*found, *(Step("end", f"FROM {table.name}", reads=True) for table in tables)]
+        steps = [Step("end", "SELECT 0 AS n", reopens=True)] if self._saved is None else []
+        return [*steps, *(Step("end", f"FROM {table.name}", reads=True) for table in tables)]
 
     def ran(self, fine: bool) -> None:
         """What became of the last statement. One that fails ends a transaction."""
@@ -117,8 +117,8 @@ class Session:
             self._queue = [Step("transaction", "ROLLBACK")]
             self.state.tables, self._saved = self._saved, None
 
-    def _defined(self, made: tuple[str, str, Effect]) -> Step:
-        kind, sql, effect = made
+    def _defined(self, definition: tuple[str, str, Effect]) -> Step:
+        kind, sql, effect = definition
         self._effect = effect
         if kind == "create table":
             table = Tab("?")
@@ -129,14 +129,14 @@ class Session:
         """A new table gets rows at once."""
         effect = self._effect
 
-        def made() -> None:
+        def fill() -> None:
             effect()
             table = self.state.tables[-1]
             changes = Changes(self.dice, Queries(self.dice, self.state.tables))
             for _ in range(self.dice.choice((1, 2, 3))):
                 self._queue.append(Step("insert", changes.insert(table)))
 
-        self._effect = made
+        self._effect = fill
         return step
 
     def _transaction(self) -> Step:

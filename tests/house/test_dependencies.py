@@ -23,25 +23,25 @@ _HOST = re.compile(r"^host: (\S+)$", re.MULTILINE)
 _REGISTRY = "registry+https://github.com/rust-lang/" + "crates" + ".io-index"
 
 
-def told(*command: str) -> str:
+def output(*command: str) -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 @cache
 def packages() -> list[dict[str, Any]]:
     """What is built for this machine, build and test dependencies too."""
-    host = _HOST.search(told("rustc", "-vV"))
+    host = _HOST.search(output("rustc", "-vV"))
     assert host is not None
     wanted = ["--offline", "--locked", "--format-version=1", f"--filter-platform={host[1]}"]
-    found = json.loads(told("cargo", "metadata", *wanted))
-    listed: list[dict[str, Any]] = found["packages"]
+    metadata = json.loads(output("cargo", "metadata", *wanted))
+    listed: list[dict[str, Any]] = metadata["packages"]
     return listed
 
 
 def locked(lock: str) -> list[dict[str, Any]]:
     """What stands in a lock: for every machine."""
-    found: list[dict[str, Any]] = tomllib.loads((ROOT / lock).read_text("utf-8"))["package"]
-    return found
+    entries: list[dict[str, Any]] = tomllib.loads((ROOT / lock).read_text("utf-8"))["package"]
+    return entries
 
 
 def allowed(expression: str, licences: frozenset[str]) -> bool:
@@ -56,13 +56,13 @@ def allowed(expression: str, licences: frozenset[str]) -> bool:
         return met
 
     def both() -> bool:
-        met = one()
+        met = known()
         while words[:1] == ["AND"]:
             words.pop(0)
-            met = one() and met
+            met = known() and met
         return met
 
-    def one() -> bool:
+    def known() -> bool:
         word = words.pop(0)
         if word == "(":
             met = either()
@@ -81,9 +81,9 @@ def allowed(expression: str, licences: frozenset[str]) -> bool:
 def test_every_licence_is_permissive() -> None:
     licences = frozenset(RULES["licenses"]["allow"])
     refused = {
-        f"{one['name']} {one['version']}": one["license"]
-        for one in packages()
-        if not allowed(one["license"] or "none", licences)
+        f"{package['name']} {package['version']}": package["license"]
+        for package in packages()
+        if not allowed(package["license"] or "none", licences)
     }
     assert len(packages()) > 100
     assert not refused
@@ -93,14 +93,18 @@ def test_every_licence_is_permissive() -> None:
 def test_crates_come_from_one_registry_and_none_is_banned(lock: str) -> None:
     if not (ROOT / lock).exists():
         pytest.fail(f"{lock} is missing")
-    strange = {one["name"] for one in locked(lock) if one.get("source") not in (None, _REGISTRY)}
+    strange = {
+        package["name"]
+        for package in locked(lock)
+        if package.get("source") not in (None, _REGISTRY)
+    }
     banned = {rule["crate"] for rule in RULES["bans"]["deny"]}
     assert not strange
-    assert not banned & {one["name"] for one in locked(lock)}
+    assert not banned & {package["name"] for package in locked(lock)}
 
 
 def test_two_versions_of_a_crate_are_known() -> None:
-    counted = Counter(one["name"] for one in locked("Cargo.lock"))
+    counted = Counter(package["name"] for package in locked("Cargo.lock"))
     known = {rule["crate"] for rule in RULES["bans"]["skip"]}
     assert {name for name, count in counted.items() if count > 1} == known
 
@@ -141,7 +145,7 @@ def test_no_dependency_needs_a_newer_rust_than_is_stated() -> None:
         if package["rust_version"] and release(package["rust_version"]) > stated
     }
     assert not newer
-    compiler = re.search(r"^release: (\S+)$", told("rustc", "-vV"), re.MULTILINE)
+    compiler = re.search(r"^release: (\S+)$", output("rustc", "-vV"), re.MULTILINE)
     assert compiler is not None
     assert stated <= release(compiler[1])
     assert cargo["lints"]["clippy"]["incompatible_msrv"]
@@ -149,12 +153,12 @@ def test_no_dependency_needs_a_newer_rust_than_is_stated() -> None:
 
 def test_no_file_makes_rustup_download() -> None:
     """A channel or component that is not installed would be fetched when Cargo starts."""
-    assert not told("git", "ls-files", "*rust-toolchain*")
+    assert not output("git", "ls-files", "*rust-toolchain*")
 
 
 def test_no_version_is_open() -> None:
     """A manifest names the versions that it means."""
-    manifests = [path for path in told("git", "ls-files").splitlines() if "Cargo.toml" in path]
+    manifests = [path for path in output("git", "ls-files").splitlines() if "Cargo.toml" in path]
     assert "rust/trusted/Cargo.toml" in manifests
     for path in map(Path, manifests):
         body = tomllib.loads((ROOT / path).read_text(encoding="utf-8"))

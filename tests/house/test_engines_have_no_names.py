@@ -43,27 +43,27 @@ def code(path: Path) -> str:
     return re.sub(r"(?m)^\s*#.*$", "", text)
 
 
-def found(pattern: re.Pattern[str], allowed: dict[str, str]) -> list[str]:
+def occurrences(pattern: re.Pattern[str], allowed: dict[str, str]) -> list[str]:
     """Where a pattern is met outside of backends."""
     places = []
     for path in sorted(TRUSTED.rglob("*.py")):
         name = path.relative_to(TRUSTED).as_posix()
-        if path.is_relative_to(BACKENDS) or any(name.startswith(one) for one in allowed):
+        if path.is_relative_to(BACKENDS) or any(name.startswith(entry) for entry in allowed):
             continue
         places += [f"{name}: {match[0]}" for match in pattern.finditer(code(path))]
     return places
 
 
 def test_no_engine_s_words_are_written_outside_of_backends() -> None:
-    assert found(DIALECT, LOCAL) == []
+    assert occurrences(DIALECT, LOCAL) == []
 
 
 def test_no_flag_tells_one_engine_from_another() -> None:
-    assert found(FLAGS, LAKES) == []
+    assert occurrences(FLAGS, LAKES) == []
 
 
 def test_no_engine_is_imported_by_name() -> None:
-    assert found(MODULES, LAKES) == []
+    assert occurrences(MODULES, LAKES) == []
 
 
 def test_allowed_places_exist() -> None:

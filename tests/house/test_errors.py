@@ -26,14 +26,14 @@ from tests.sources import ROOT, name, sources
 class Use(NamedTuple):
     """One call of `errors.make` in the sources."""
 
-    place: str
+    position: str
     code: str
     fields: frozenset[str]
     complete: bool
 
 
 def calls(path: Path) -> list[ast.Call]:
-    found = []
+    calls = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or not node.args:
             continue
@@ -41,20 +41,20 @@ def calls(path: Path) -> list[ast.Call]:
         called = node.func.id if isinstance(node.func, ast.Name) else called
         first = node.args[0]
         if called == "make" and isinstance(first, ast.Constant) and isinstance(first.value, str):
-            found.append(node)
-    return found
+            calls.append(node)
+    return calls
 
 
 def uses() -> list[Use]:
-    found = []
+    uses = []
     for path in sources(".py", under=("src",)):
         for call in calls(path):
             code = call.args[0]
             assert isinstance(code, ast.Constant)
             fields = frozenset(word.arg for word in call.keywords if word.arg)
             spread = any(word.arg is None for word in call.keywords)
-            found.append(Use(f"{name(path)}:{call.lineno}", str(code.value), fields, not spread))
-    return found
+            uses.append(Use(f"{name(path)}:{call.lineno}", str(code.value), fields, not spread))
+    return uses
 
 
 def literals() -> set[str]:
@@ -73,7 +73,7 @@ def template_fields(row: errors.ErrorRow) -> set[str]:
 
 
 def test_every_code_that_is_raised_is_in_the_table() -> None:
-    unknown = [f"{use.place}: {use.code}" for use in uses() if use.code not in errors.ERRORS]
+    unknown = [f"{use.position}: {use.code}" for use in uses() if use.code not in errors.ERRORS]
     assert not unknown
 
 
@@ -92,7 +92,7 @@ def test_callers_fill_in_what_the_texts_ask_for() -> None:
         missing = wanted - use.fields if use.complete else set()
         surplus = use.fields - wanted - {"detail"}
         if missing or surplus:
-            wrong.append(f"{use.place}: {use.code}: missing {missing}, not used {surplus}")
+            wrong.append(f"{use.position}: {use.code}: missing {missing}, not used {surplus}")
     assert not wrong
 
 

@@ -61,8 +61,8 @@ def test_corpora_and_mutations_are_judged(name: str) -> None:
     for seed in seeds:
         target.run(seed)
     inputs = [*seeds, *target.corpus()]
-    for one in inputs:
-        judge(target, one)
+    for data in inputs:
+        judge(target, data)
     rng, ends = random.Random(1), time.monotonic() + SECONDS
     for _ in range(MUTATIONS):
         judge(target, mutated(rng, rng.choice(inputs), rng.choice(inputs)))

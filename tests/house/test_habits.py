@@ -106,14 +106,14 @@ def test_tools_of_llvm_are_found_or_said_to_be_missing(
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv(rust_coverage.FOLDER, str(tmp_path))
-    found = rust_coverage.find(version)
-    assert found == (str(tmp_path / "llvm-profdata"), str(tmp_path / "llvm-cov"))
+    tools = rust_coverage.find(version)
+    assert tools == (str(tmp_path / "llvm-profdata"), str(tmp_path / "llvm-cov"))
     monkeypatch.setattr(rust_coverage, "find", lambda version: None)
     assert rust_coverage.main() == 0
-    told = capsys.readouterr().out
-    assert "not measured" in told
-    assert f"llvm-{version}" in told
-    assert "coverage-rust" in told
+    output = capsys.readouterr().out
+    assert "not measured" in output
+    assert f"llvm-{version}" in output
+    assert "coverage-rust" in output
     assert "coverage-rust" in targets()
 
 

@@ -34,13 +34,13 @@ def module_of(path: Path) -> str:
 
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, with the names that it takes from it."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
-    return found
+            modules |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return modules
 
 
 #: Imports modules one after the other; says after which of them a trusted one was first loaded.

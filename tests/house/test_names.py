@@ -88,8 +88,8 @@ def test_names_that_differ_in_other_letters(tmp_path: Path, key_file: Path, prof
         wanted = plain.execute(sql).fetchall()
         answer = watched.session.execute(sql)
         assert answer.rows is not None
-        found = watched.session.python_rows(answer.rows)
-        assert sorted(map(repr, found)) == sorted(map(repr, wanted)), sql
+        rows = watched.session.python_rows(answer.rows)
+        assert sorted(map(repr, rows)) == sorted(map(repr, wanted)), sql
     assert not watched.holds(SECRET.encode())
     watched.session.close()
 
@@ -109,5 +109,5 @@ def test_folding_is_duckdbs() -> None:
         assert row == (fold(letter),)
     assert keyword("selectı") == "SELECTı"
     plain.execute('CREATE TABLE "Ä" (a INTEGER); CREATE TABLE "ä" (b INTEGER)')
-    found = f"SELECT column_name FROM duckdb_columns() WHERE {TABLE_IS}"
-    assert plain.execute(found, ["main", "ä"]).fetchall() == [("b",)]
+    query = f"SELECT column_name FROM duckdb_columns() WHERE {TABLE_IS}"
+    assert plain.execute(query, ["main", "ä"]).fetchall() == [("b",)]

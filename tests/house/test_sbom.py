@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.house.test_dependencies import LOCKS, RULES, allowed, locked, told
+from tests.house.test_dependencies import LOCKS, RULES, allowed, locked, output
 from tests.sources import ROOT
 from tools import sbom
 
@@ -34,7 +34,7 @@ def linked() -> set[tuple[str, str]]:
     """What Cargo's own graph links: normal dependencies of the binding, not through macros."""
     wanted = ["--offline", "--locked", "--format-version=1", f"--filter-platform={host()}"]
     manifest = "--manifest-path=rust/python/Cargo.toml"
-    graph = json.loads(told("cargo", "metadata", manifest, *wanted))
+    graph = json.loads(output("cargo", "metadata", manifest, *wanted))
     packages = {package["id"]: package for package in graph["packages"]}
     nodes = {node["id"]: node for node in graph["resolve"]["nodes"]}
     reached: set[str] = set()
@@ -50,11 +50,11 @@ def linked() -> set[tuple[str, str]]:
             for needed in nodes[here]["deps"]
             if any(kind["kind"] is None for kind in needed["dep_kinds"])
         ]
-    return {(packages[one]["name"], packages[one]["version"]) for one in reached}
+    return {(packages[name]["name"], packages[name]["version"]) for name in reached}
 
 
 def host() -> str:
-    lines = told("rustc", "-vV").splitlines()
+    lines = output("rustc", "-vV").splitlines()
     return next(line.removeprefix("host: ") for line in lines if line.startswith("host: "))
 
 
@@ -66,12 +66,15 @@ def test_every_linked_crate_is_listed_with_its_licence_and_checksum() -> None:
     # The metadata also has optional edges of features that the wheel does not enable.
     for name, version in linked() - set(crates):
         wanted = ("--package", "louver-python", "--edges", "normal", "--invert")
-        users = told("cargo", "tree", "--quiet", "--locked", *wanted, f"{name}@{version}")
+        users = output("cargo", "tree", "--quiet", "--locked", *wanted, f"{name}@{version}")
         assert not users, f"{name} {version} is linked and not listed"
-    sums = {(one["name"], one["version"]): one.get("checksum") for one in locked(LOCKS[0])}
+    sums = {
+        (package["name"], package["version"]): package.get("checksum")
+        for package in locked(LOCKS[0])
+    }
     licences = frozenset(RULES["licenses"]["allow"])
     for key, part in crates.items():
-        assert [one["content"] for one in part.get("hashes", [])] == (
+        assert [item["content"] for item in part.get("hashes", [])] == (
             [sums[key]] if sums[key] else []
         ), key
         assert allowed(part["licenses"][0]["expression"], licences), key

@@ -32,18 +32,18 @@ def lines_of(path: Path) -> list[str]:
 
 
 def text_files() -> list[tuple[Path, str]]:
-    found = []
+    files = []
     for path in repository_files():
         data = path.read_bytes()
         if path.name in NOT_OURS or b"\0" in data[:8192]:
             continue
-        found.append((path, data.decode("utf-8", errors="replace")))
-    return found
+        files.append((path, data.decode("utf-8", errors="replace")))
+    return files
 
 
 def python_functions(path: Path) -> list[tuple[str, int, int]]:
     """Name, first line and length of every function; a docstring does not count."""
-    found = []
+    functions = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -51,8 +51,8 @@ def python_functions(path: Path) -> list[tuple[str, int, int]]:
         if ast.get_docstring(node) is not None:
             doc = node.body[0]
             length -= (doc.end_lineno or doc.lineno) - doc.lineno + 1
-        found.append((node.name, node.lineno, length))
-    return found
+        functions.append((node.name, node.lineno, length))
+    return functions
 
 
 RUST_NOISE = re.compile(r'//.*|"(?:\\.|[^"\\])*"|b?\'(?:\\.[^\']*|[^\'\\])\'')
@@ -62,7 +62,7 @@ RUST_FUNCTION = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?(?:(?:const|unsafe|asy
 def rust_functions(path: Path) -> list[tuple[str, int, int]]:
     """The same for Rust, by counting braces outside of strings and comments."""
     lines = [RUST_NOISE.sub("", line) for line in lines_of(path)]
-    found = []
+    functions = []
     for first, line in enumerate(lines):
         head = RUST_FUNCTION.match(line)
         if head is None:
@@ -72,9 +72,9 @@ def rust_functions(path: Path) -> list[tuple[str, int, int]]:
             depth += lines[last].count("{") - lines[last].count("}")
             opened = opened or "{" in lines[last]
             if (opened and depth <= 0) or (not opened and lines[last].rstrip().endswith(";")):
-                found.append((head[1], first + 1, last - first + 1))
+                functions.append((head[1], first + 1, last - first + 1))
                 break
-    return found
+    return functions
 
 
 def test_no_file_is_long() -> None:
@@ -120,14 +120,14 @@ def test_only_apps_print() -> None:
 def test_trees_come_from_one_place() -> None:
     """A tree that another parser made would carry the user's comments into what is printed."""
     parsers = re.compile(r"import sqlglot\b|maybe_parse|sqlglot import .*parse|\.parser\(\)\.parse")
-    found = [
+    calls = [
         f"{name(path)}:{number}"
         for path in sources(".py", under=("src",))
         if "trusted" in path.parts and path.name != "trees.py"
         for number, line in enumerate(lines_of(path), 1)
         if parsers.search(line)
     ]
-    assert not found, "texts become trees in planner/sql/trees.py alone"
+    assert not calls, "texts become trees in planner/sql/trees.py alone"
 
 
 def test_names_are_folded_in_one_place() -> None:
@@ -160,9 +160,9 @@ def test_nothing_is_left_unfinished() -> None:
 @pytest.mark.parametrize("pattern", [HOSTS, ABSOLUTE], ids=["registry hosts", "local paths"])
 def test_no_place_of_somebody_is_named(pattern: re.Pattern[str]) -> None:
     named = [
-        f"{name(path)}: {found[0]}"
+        f"{name(path)}: {match[0]}"
         for path, text in text_files()
-        if (found := pattern.search(text))
+        if (match := pattern.search(text))
     ]
     assert not named
 

@@ -39,14 +39,14 @@ _LISTED = re.compile(r"^\d+\. `([\w/]+)\.py`", re.MULTILINE)
 @pytest.fixture(scope="module")
 def con(key_file: Path) -> Iterator[Connection]:
     session = Session(DuckDBEngine(MEMORY), KeyRing.open(key_file), Policy(), modulus_bits=512)
-    made = Connection(session)
-    made.execute(
+    connection = Connection(session)
+    connection.execute(
         "CREATE TABLE staff (name TEXT ENC MAY REVEAL equality,"
         " salary BIGINT ENC USING sdb MAY REVEAL plaintext, age INT);"
         "INSERT INTO staff VALUES ('Ada', 10000, 20), ('Bob', 1, 30)"
     )
-    yield made
-    made.close()
+    yield connection
+    connection.close()
 
 
 def is_handed(frame: FrameType) -> bool:

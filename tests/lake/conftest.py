@@ -77,4 +77,4 @@ def _served(folder: Path, *options: str, before: str = "") -> Iterator[Running]:
     with serving(folder / "lake", *options, before=before) as running:
         yield running
     assert running.code == 0
-    assert running.told == "trusted: []\n", "nothing is logged, and no trusted code was loaded"
+    assert running.output == "trusted: []\n", "nothing is logged, and no trusted code was loaded"

@@ -43,9 +43,9 @@ def _compress(chain: Words, block: bytes, counter: int, flags: int) -> Words:
 def _chunk(key: Words, data: bytes, counter: int, root: int) -> Words:
     blocks = [data[i : i + BLOCK] for i in range(0, len(data), BLOCK)] or [b""]
     chain = key
-    for place, block in enumerate(blocks):
-        flags = KEYED | (CHUNK_START if place == 0 else 0)
-        if place == len(blocks) - 1:
+    for index, block in enumerate(blocks):
+        flags = KEYED | (CHUNK_START if index == 0 else 0)
+        if index == len(blocks) - 1:
             flags |= CHUNK_END | root
         chain = _compress(chain, block, counter, flags)
     return chain

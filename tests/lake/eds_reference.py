@@ -61,10 +61,10 @@ def positions(kind: int, bits: int, k: int, digest: bytes) -> list[int]:
     h1, h2, h3 = struct.unpack("<QQQ", digest[:24])
     high = [((h1 + i * (h2 | 1) + i * i * h3) & TOP) >> 32 for i in range(k)]
     if kind == BASIC:
-        return [one * bits >> 32 for one in high]
+        return [number * bits >> 32 for number in high]
     if kind == REGISTER:
         block = words[7] * (bits // 64) >> 32
-        return [block * 64 + (one * 64 >> 32) for one in high]
+        return [block * 64 + (number * 64 >> 32) for number in high]
     if kind in (SPLIT_64, SPLIT_256):
         block = words[1] * (bits // 256) >> 32
         lanes = words if kind == SPLIT_256 else [words[0]] * 8
@@ -88,9 +88,9 @@ class Index:
 
     def __post_init__(self) -> None:
         """Derive its keys."""
-        place = f"{self.table}/{self.column}/{self.generation}"
+        address = f"{self.table}/{self.column}/{self.generation}"
         for part in ("id", "hash", "positions", "dummies", "tags"):
-            info = f"louver/1/lake/eds/{self.spec.hex()}/{part}/{place}"
+            info = f"louver/1/lake/eds/{self.spec.hex()}/{part}/{address}"
             self.keys[part] = hkdf(self.root, info)
         self.kind, _, self.encryption, self.k, self.bits = struct.unpack("<4BI", self.spec)
         self.id = self.keys["id"][:16]
@@ -146,18 +146,18 @@ class Index:
         """The token of a range."""
         own = aes(self.keys["dummies"][:16], struct.pack(">QQ", low, high))
 
-        def made(domain: int, at: int) -> bytes:
+        def point(domain: int, at: int) -> bytes:
             return aes(own, bytes([domain, sides]) + bytes(10) + struct.pack(">I", at))
 
         def shuffle(part: list[bytes], first: int) -> list[bytes]:
             for last in range(len(part) - 1, 0, -1):
-                at = int.from_bytes(made(2, first + last)[:8], "big") * (last + 1) >> 64
+                at = int.from_bytes(point(2, first + last)[:8], "big") * (last + 1) >> 64
                 part[last], part[at] = part[at], part[last]
             return part
 
         least = [node(n, b"*") for n in sorted(cover(0, high), reverse=True)]
         greatest = [node(n, b"+") for n in sorted(cover(low, TOP), reverse=True)]
-        fill = [made(1, at)[:15] + b"\xff" for at in range(128 - len(least) - len(greatest))]
+        fill = [point(1, at)[:15] + b"\xff" for at in range(128 - len(least) - len(greatest))]
         if sides:
             cut = 64 - len(least)
             elements = shuffle(least + fill[:cut], 0) + shuffle(greatest + fill[cut:], 64)
@@ -211,23 +211,23 @@ def letters(text: bytes) -> int:
 
 def vectors() -> dict[str, Any]:
     """What spec/vectors/eds.json says."""
-    root, place = bytes(range(32)), (3, 7, 2)
+    root, path = bytes(range(32)), (3, 7, 2)
     ranges = [(0, TOP), (5, 5), (1 << 63, (1 << 63) + 1000), (1000, 2000), (TOP, TOP)]
     ranges += [(i * 10**15, i * 10**15 + 10**14) for i in range(14)]
-    asked = [(0, TOP), (5, 5), (1500, 1 << 63), (6, 999), (TOP, TOP)]
+    asked_ranges = [(0, TOP), (5, 5), (1500, 1 << 63), (6, 999), (TOP, TOP)]
     cases = []
     for kind, encryption, bits in [
         (BASIC, 1, 1024), (REGISTER, 1, 1024), (SPLIT_64, 1, 2048), (SPLIT_64, 0, 1024),
         (SPLIT_256, 1, 1024), (SECTORIZED, 1, 1024),
     ]:  # fmt: skip
-        index = Index(root, *place, struct.pack("<4BI", kind, 0, encryption, 8, bits))
+        index = Index(root, *path, struct.pack("<4BI", kind, 0, encryption, 8, bits))
         segment_id = bytes([kind, encryption]) + bytes(range(10))
         segment = index.segment(segment_id, ranges)
         tokens = [
             {"low": str(low), "high": str(high), "sides": sides,
              "begin": token[:132].hex(), "sha256": hashlib.sha256(token).hexdigest(),
              "hits": [i for i, (a, b) in enumerate(ranges) if a <= high and b >= low]}
-            for low, high in asked for sides in (False, True)
+            for low, high in asked_ranges for sides in (False, True)
             for token in [index.token(low, high, sides)]
         ]  # fmt: skip
         cases.append({
@@ -238,9 +238,9 @@ def vectors() -> dict[str, Any]:
         })  # fmt: skip
     return {
         "note": "The lake's index: see spec/eds.md. Made by tests/lake/eds_reference.py.",
-        "root": root.hex(), "place": place,
+        "root": root.hex(), "place": path,
         "ranges": [[str(low), str(high)] for low, high in ranges],
-        "cases": cases, "maps": maps(), "signatures": signatures(root, place[0]),
+        "cases": cases, "maps": maps(), "signatures": signatures(root, path[0]),
     }  # fmt: skip
 
 

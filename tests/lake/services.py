@@ -34,7 +34,7 @@ class Running:
 
     url: str
     process: subprocess.Popen[str]
-    told: str = ""
+    output: str = ""
     code: int | None = None
 
     @property
@@ -44,7 +44,7 @@ class Running:
     def end(self, number: int = signal.SIGTERM) -> None:
         if self.code is None:
             self.process.send_signal(number)
-            _, self.told = self.process.communicate(timeout=120)
+            _, self.output = self.process.communicate(timeout=120)
             self.code = self.process.returncode
 
 

@@ -34,18 +34,18 @@ class Span:
 
 def new_table(store: LakeStore, table_id: int = 5, **settings) -> Table:
     """A table with columns n, d and t, in the warehouse."""
-    made = table_of(store, table_id, **settings)
-    store.create(made)
-    return made
+    table = table_of(store, table_id, **settings)
+    store.create(table)
+    return table
 
 
 def table_of(store: LakeStore, table_id: int = 5, **settings) -> Table:
     """What the catalog says of this table."""
-    made = Table("main", f"table{table_id}", table_id)
-    for place, (name, type_) in enumerate((("n", "BIGINT"), ("d", "DATE"), ("t", "VARCHAR")), 7):
-        made.columns.append(Column(name, type_, place, encrypted=True, ceiling="access"))
-    made.lake = store.settings_of_new_tables() | settings
-    return made
+    table = Table("main", f"table{table_id}", table_id)
+    for number, (name, type_) in enumerate((("n", "BIGINT"), ("d", "DATE"), ("t", "VARCHAR")), 7):
+        table.columns.append(Column(name, type_, number, encrypted=True, ceiling="access"))
+    table.lake = store.settings_of_new_tables() | settings
+    return table
 
 
 def known_key(path: Path | str) -> None:
@@ -92,14 +92,14 @@ def read(
 ) -> pa.Table:
     """All rows of the files that are kept, with their row ids."""
     snapshot = snapshot or store.snapshot(table)
-    asked = Hit(store.token(table, where)) if isinstance(where, Span) else where or Everything()
-    kept = store.plan(table, snapshot, asked)
-    found = list(store.read(table, kept.files, table.columns, row_ids=True))
-    return pa.concat_tables(found) if found else ROWS.empty_table()
+    condition = Hit(store.token(table, where)) if isinstance(where, Span) else where or Everything()
+    plan = store.plan(table, snapshot, condition)
+    rows = list(store.read(table, plan.files, table.columns, row_ids=True))
+    return pa.concat_tables(rows) if rows else ROWS.empty_table()
 
 
-def numbers(found: pa.Table) -> list[int]:
-    return sorted(found.column("n").to_pylist())
+def numbers(rows: pa.Table) -> list[int]:
+    return sorted(rows.column("n").to_pylist())
 
 
 def once(*tables: pa.Table) -> Iterator[pa.Table]:

@@ -73,13 +73,13 @@ def test_a_log_deletes_nothing_outside(warehouse: Warehouse, tmp_path: Path) -> 
     assert len(warehouse.table("t1").schema().fields) == 3
 
 
-@pytest.mark.parametrize("place", ["{0}/../secret", "/etc/passwd", "file:///etc/passwd"])
-def test_pointers_lead_nowhere_else(warehouse: Warehouse, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("path", ["{0}/../secret", "/etc/passwd", "file:///etc/passwd"])
+def test_pointers_lead_nowhere_else(warehouse: Warehouse, tmp_path: Path, path: str) -> None:
     warehouse.create_table("t1", [1])
     (tmp_path / "secret").write_bytes(Path(warehouse.pointer("t1")).read_bytes())
     with sqlite3.connect(Path(warehouse.location) / "catalog.sqlite") as catalog:
         catalog.execute(
-            "UPDATE iceberg_tables SET metadata_location = ?", (place.format(warehouse.location),)
+            "UPDATE iceberg_tables SET metadata_location = ?", (path.format(warehouse.location),)
         )
     catalog.close()
     with pytest.raises(errors.Error):

@@ -42,7 +42,7 @@ def metadata(tmp_path: Path) -> str:
     for day in range(5):
         rows = {
             "id": list(range(day * 100, day * 100 + 100)),
-            "name": [f"{place:03} customer" for place in range(100)],
+            "name": [f"{number:03} customer" for number in range(100)],
             "d": [datetime.date(2020, 1, 1 + day)] * 100,
         }
         table.append(pa.table(rows, schema=table.schema().as_arrow()))
@@ -52,13 +52,13 @@ def metadata(tmp_path: Path) -> str:
 def test_a_plaintext_table_is_encrypted_and_looked_after(run: Any, metadata: str) -> None:
     assert run("lake", "encrypt", metadata, "orders") == (0, {"ok": True, "rows": 500})
     assert run("lake", "encrypt", metadata, "orders") == (0, {"ok": True, "rows": 500})
-    found = run("sql", "SELECT count(*) AS n, max(id) AS m FROM orders WHERE d = '2020-01-03'")[1]
-    assert found["rows"] == [[100, 299]]
+    totals = run("sql", "SELECT count(*) AS n, max(id) AS m FROM orders WHERE d = '2020-01-03'")[1]
+    assert totals["rows"] == [[100, 299]]
     tables = run("lake", "files", "FROM orders WHERE id BETWEEN 250 AND 260")[1]["tables"]
-    assert [(one["kept"], one["total"]) for one in tables] == [(1, 5)]
+    assert [(table["kept"], table["total"]) for table in tables] == [(1, 5)]
     assert run("lake", "compact", "orders", "--rows", "50", "--order-by", "name")[1]["files"] == 10
-    kept = run("lake", "files", "FROM orders WHERE name = '005 customer'")[1]["tables"][0]["kept"]
-    assert 1 <= kept <= 2
+    count = run("lake", "files", "FROM orders WHERE name = '005 customer'")[1]["tables"][0]["kept"]
+    assert 1 <= count <= 2
     assert len(run("lake", "history", "orders")[1]["snapshots"]) == 2
     assert run("lake", "expire", "orders")[1]["expired"] == 1
     assert run("lake", "clean", "orders", "--grace", "0")[1]["deleted"] == []
@@ -82,28 +82,30 @@ def test_bad_input_is_told_of(run: Any, metadata: str) -> None:
         (("inspect", "-u", "lake:///nowhere"), "database.io"),
         (("lake",), "usage"),
     ):
-        exit_code, told = run(*words)
+        exit_code, answer = run(*words)
         assert exit_code != 0
-        assert told["code"] == code, words
+        assert answer["code"] == code, words
 
 
 def test_numbers_of_rows_are_those_of_now(run: Any) -> None:
-    made = "CREATE TABLE s (name TEXT ENC, age INT); INSERT INTO s VALUES ('ada', 3), ('bob', 4)"
-    assert run("sql", made)[0] == 0
-    code, told = run("export", "out.duckdb")
-    assert (code, told["tables"]) == (0, {"s": 2})
+    definition = (
+        "CREATE TABLE s (name TEXT ENC, age INT); INSERT INTO s VALUES ('ada', 3), ('bob', 4)"
+    )
+    assert run("sql", definition)[0] == 0
+    code, answer = run("export", "out.duckdb")
+    assert (code, answer["tables"]) == (0, {"s": 2})
     for value in ("SET lake_snapshot = '²'", "SET lake_snapshot = '0001-01-01'",
                   "SET lake_filter = 'split-block ²'", "SET lake_rows_per_file = '²'"):  # fmt: skip
-        code, told = run("sql", value)
+        code, answer = run("sql", value)
         assert code == 1
-        assert told["code"] in ("setting.value", "lake.setting"), (value, told)
+        assert answer["code"] in ("setting.value", "lake.setting"), (value, answer)
 
 
 def test_demo_of_a_lake(run: Any) -> None:
-    code, told = run("demo", "lake", "--rows", "20000")
+    code, answer = run("demo", "lake", "--rows", "20000")
     assert code == 0
-    first = told["queries"][0]
+    first = answer["queries"][0]
     assert 0 < first["files_kept"] < first["files_total"]
-    assert all(query["equal_to_plaintext"] for query in told["queries"])
-    assert "c1" in told["stranger"]["columns"]
-    assert told["opened"]["day"] > 0.06
+    assert all(query["equal_to_plaintext"] for query in answer["queries"])
+    assert "c1" in answer["stranger"]["columns"]
+    assert answer["opened"]["day"] > 0.06

@@ -29,7 +29,7 @@ AGE, PAY, NEW = 7, 9, 11
 OWNER: Anything = None
 
 
-def made(count: int) -> list[File]:
+def files_of(count: int) -> list[File]:
     return [File(os.urandom(16), 100, 10, b"wrapped") for _ in range(count)]
 
 
@@ -54,16 +54,16 @@ class Keyed:
 
 @pytest.fixture(autouse=True)
 def owner(tmp_path: Path, monkeypatch) -> Keyed:
-    made = Keyed(tmp_path)
-    monkeypatch.setattr(sys.modules[__name__], "OWNER", made)
-    return made
+    owner = Keyed(tmp_path)
+    monkeypatch.setattr(sys.modules[__name__], "OWNER", owner)
+    return owner
 
 
 def part_of(warehouse: Warehouse, listed: list[File], hits: dict[int, list[int]]):
     """Write a side file; the part refers to side file 0."""
     container = side.Builder()
     blob = files.encode(listed)
-    place = Blob(0, container.add(side.FILES, blob), len(blob))
+    position = Blob(0, container.add(side.FILES, blob), len(blob))
     segments = []
     for column, hit in hits.items():
         data = OWNER.segment(column, hit, len(listed))
@@ -73,7 +73,7 @@ def part_of(warehouse: Warehouse, listed: list[File], hits: dict[int, list[int]]
     path = new_name("puffin")
     warehouse.objects.create(f"louver/{NAME}/{path}", container.finish())
     digest = files.digest(blob, len(listed))
-    return path, Part(len(listed), place, digest, None, b"", tuple(segments))
+    return path, Part(len(listed), position, digest, None, b"", tuple(segments))
 
 
 def moved(part: Part, by: int) -> Part:
@@ -100,7 +100,7 @@ def appending(warehouse: Warehouse, path: str, part: Part):
 
 
 def append(warehouse: Warehouse, count: int, hits: dict[int, list[int]]) -> list[File]:
-    listed = made(count)
+    listed = files_of(count)
     path, part = part_of(warehouse, listed, hits)
     commit(warehouse, NAME, listed, [], appending(warehouse, path, part))
     return listed
@@ -113,9 +113,9 @@ def table(warehouse: Warehouse) -> Warehouse:
 
 
 def head(warehouse: Warehouse) -> Root:
-    found = warehouse.root(NAME)
-    assert found is not None
-    return found
+    root = warehouse.root(NAME)
+    assert root is not None
+    return root
 
 
 def test_a_table_begins_empty(table: Warehouse) -> None:
@@ -156,28 +156,28 @@ def test_plans_follow_the_condition(table: Warehouse) -> None:
     listed, where = first + second, head(table)
     age, pay, new = (Hit(OWNER.token(column)) for column in (AGE, PAY, NEW))
 
-    def kept(condition):
+    def numbers_kept(condition):
         # Filters of so few values hit nothing else, but for one file in many thousand.
-        found = plan.plan(table.objects, where, condition)
-        assert (found.snapshot_id, found.total) == (where.snapshot_id, 310)
-        for entry in found.files:
+        pruned = plan.plan(table.objects, where, condition)
+        assert (pruned.snapshot_id, pruned.total) == (where.snapshot_id, 310)
+        for entry in pruned.files:
             assert entry.path == f"louver/{NAME}/{listed[entry.number].path}"
             assert entry.key_metadata == b"wrapped"
-        return [entry.number for entry in found.files]
+        return [entry.number for entry in pruned.files]
 
     unindexed = list(range(10, 310))
-    assert kept(Everything()) == list(range(310))
-    assert kept(new) == list(range(310)), "an index that no part has yet"
-    assert kept(age) == [1, 2, 9, 309]
-    assert kept(pay) == [2, 3, *unindexed]
-    assert kept(All((age, pay))) == [2, 309]
-    assert kept(Any((age, pay))) == [1, 2, 3, 9, *unindexed]
-    assert kept(All(())) == list(range(310))
-    assert kept(Any(())) == []
+    assert numbers_kept(Everything()) == list(range(310))
+    assert numbers_kept(new) == list(range(310)), "an index that no part has yet"
+    assert numbers_kept(age) == [1, 2, 9, 309]
+    assert numbers_kept(pay) == [2, 3, *unindexed]
+    assert numbers_kept(All((age, pay))) == [2, 309]
+    assert numbers_kept(Any((age, pay))) == [1, 2, 3, 9, *unindexed]
+    assert numbers_kept(All(())) == list(range(310))
+    assert numbers_kept(Any(())) == []
     with pytest.raises(errors.ProgrammingError, match="token"):
-        kept(Hit(OWNER.token(99)))
+        numbers_kept(Hit(OWNER.token(99)))
     with pytest.raises(errors.OperationalError, match="token"):
-        kept(Hit(b"nonsense"))
+        numbers_kept(Hit(b"nonsense"))
 
 
 def test_dead_files_are_not_kept_and_numbers_stay_dense(table: Warehouse) -> None:
@@ -187,10 +187,10 @@ def test_dead_files_are_not_kept_and_numbers_stay_dense(table: Warehouse) -> Non
     live = ((1 << 20) - 1) & ~(1 << 5 | 1 << 6)
     parts = (replace(old.parts[0], live=live.to_bytes(3, "little")), old.parts[1])
     now = replace(old, files=23, parts=parts)
-    found = plan.plan(table.objects, now, Hit(OWNER.token(AGE)))
-    assert [entry.number for entry in found.files] == [0, 17, 18]
-    assert found.files[1].file_id == listed[19].file_id
-    assert found.total == 23
+    root = plan.plan(table.objects, now, Hit(OWNER.token(AGE)))
+    assert [entry.number for entry in root.files] == [0, 17, 18]
+    assert root.files[1].file_id == listed[19].file_id
+    assert root.total == 23
     assert len(plan.plan(table.objects, now, Everything()).files) == 23
 
 
@@ -226,13 +226,13 @@ def test_writers_race_and_all_win(table: Warehouse) -> None:
     for thread in threads:
         thread.join()
     assert not failed
-    found = head(table)
-    assert found.files == 4 * (1 + 2 + 3 + 4)
-    assert (found.sequence, len(found.parts)) == (16, 16)
-    kept = plan.plan(table.objects, found, Everything()).files
-    assert len({entry.file_id for entry in kept}) == 40
+    pruned = head(table)
+    assert pruned.files == 4 * (1 + 2 + 3 + 4)
+    assert (pruned.sequence, len(pruned.parts)) == (16, 16)
+    root = plan.plan(table.objects, pruned, Everything()).files
+    assert len({entry.file_id for entry in root}) == 40
     scanned = {task.file.file_path for task in table.table(NAME).scan().plan_files()}
-    assert scanned == {f"{table.location}/{entry.path}" for entry in kept}
+    assert scanned == {f"{table.location}/{entry.path}" for entry in root}
 
 
 def test_a_file_goes_once(table: Warehouse) -> None:
@@ -254,19 +254,19 @@ def test_a_file_goes_once(table: Warehouse) -> None:
 def test_duckdb_sees_files_and_nothing_of_their_content(table: Warehouse, iceberg) -> None:
     append(table, 7, {AGE: [0]})
     append(table, 2, {AGE: [0]})
-    place = f"{table.location}/louver/{NAME}"
-    snapshots = iceberg.execute(f"SELECT * FROM iceberg_snapshots('{place}')").fetchall()
+    folder = f"{table.location}/louver/{NAME}"
+    snapshots = iceberg.execute(f"SELECT * FROM iceberg_snapshots('{folder}')").fetchall()
     assert len(snapshots) == 2
     pointer = table.pointer(NAME)
-    for where in (place, pointer):
-        found = iceberg.execute(f"SELECT * FROM iceberg_metadata('{where}')").to_arrow_table()
-        assert found.num_rows == 9
-        assert sum(found.column("record_count").to_pylist()) == 90
+    for where in (folder, pointer):
+        entries = iceberg.execute(f"SELECT * FROM iceberg_metadata('{where}')").to_arrow_table()
+        assert entries.num_rows == 9
+        assert sum(entries.column("record_count").to_pylist()) == 90
     for entry in table.table(NAME).inspect.files().to_pylist():
         for column in (
             "lower_bounds", "upper_bounds", "value_counts", "null_value_counts", "column_sizes",
         ):  # fmt: skip
             assert not entry[column]
     columns = "lower_bound, upper_bound, column_size, value_count"
-    asked = f"SELECT {columns} FROM iceberg_column_stats('{place}')"
-    assert set(iceberg.execute(asked).fetchall()) <= {("NULL", "NULL", None, None)}
+    query = f"SELECT {columns} FROM iceberg_column_stats('{folder}')"
+    assert set(iceberg.execute(query).fetchall()) <= {("NULL", "NULL", None, None)}

@@ -37,9 +37,9 @@ def store(tmp_path: Path) -> LakeStore:
 
 @pytest.fixture
 def table(store: LakeStore) -> Table:
-    made = new_table(store)
-    store.append(made, once(rows(0, 30)), 10)
-    return made
+    table = new_table(store)
+    store.append(table, once(rows(0, 30)), 10)
+    return table
 
 
 def stop_at(monkeypatch, count: int, error: BaseException, after: bool = False) -> None:
@@ -137,10 +137,10 @@ def test_a_writer_that_stops_anywhere_leaves_the_old_rows(
                 return
         fresh = new_store(copies.folder)
         assert numbers(read(fresh, table)) == list(range(30))
-        kept = set(fresh.warehouse.objects.list("louver/t5/"))
+        paths = set(fresh.warehouse.objects.list("louver/t5/"))
         assert fresh.clean(table) == [], "they could be somebody's who is still writing"
         gone = set(fresh.clean(table, grace_seconds=0))
-        assert set(fresh.warehouse.objects.list("louver/t5/")) == kept - gone
+        assert set(fresh.warehouse.objects.list("louver/t5/")) == paths - gone
         assert numbers(read(fresh, table)) == list(range(30))
         CHANGES[change](fresh, table)
         assert numbers(read(fresh, table)) == AFTER[change]
@@ -225,6 +225,6 @@ def test_writers_in_processes(store: LakeStore, tmp_path: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    wanted = [1_000 * number + place for number in range(3) for place in range(40)]
+    wanted = [1_000 * number + index for number in range(3) for index in range(40)]
     assert numbers(read(store, table)) == wanted
     assert store.snapshot(table).sequence == 12

@@ -67,19 +67,19 @@ def test_rows_come_back_and_files_are_skipped(store: LakeStore, table: Table) ->
     assert store.append(table, once(rows(0, 600), rows(600, 400)), 100) == 1_000
     snapshot = store.snapshot(table)
     assert (snapshot.files_total, snapshot.rows, snapshot.unindexed) == (10, 1_000, 0)
-    found = read(store, table)
-    assert found.select(["n", "d", "t"]).sort_by("n").equals(rows(0, 1_000))
+    answer = read(store, table)
+    assert answer.select(["n", "d", "t"]).sort_by("n").equals(rows(0, 1_000))
     for low, high in ((0, 99), (150, 349), (999, 999), (-5, -1), (2_000, 3_000)):
         wanted = {n // 100 for n in range(1_000) if low <= n <= high}
-        kept = store.plan(table, snapshot, Hit(store.token(table, span(low, high))))
-        assert kept.total == 10
-        assert wanted <= {entry.number for entry in kept.files}
-        assert len(kept.files) <= len(wanted) + 1
+        plan = store.plan(table, snapshot, Hit(store.token(table, span(low, high))))
+        assert plan.total == 10
+        assert wanted <= {entry.number for entry in plan.files}
+        assert len(plan.files) <= len(wanted) + 1
         inside = [n for n in numbers(read(store, table, span(low, high))) if low <= n <= high]
         assert inside == [n for n in range(1_000) if low <= n <= high]
-    one, other = (Hit(store.token(table, span(n, n))) for n in (5, 905))
-    assert len(store.plan(table, snapshot, Any((one, other))).files) in (2, 3)
-    assert len(store.plan(table, snapshot, All((one, other))).files) in (0, 1)
+    first, other = (Hit(store.token(table, span(n, n))) for n in (5, 905))
+    assert len(store.plan(table, snapshot, Any((first, other))).files) in (2, 3)
+    assert len(store.plan(table, snapshot, All((first, other))).files) in (0, 1)
 
 
 def test_what_duckdb_sees(
@@ -94,9 +94,9 @@ def test_what_duckdb_sees(
         "SELECT data_file_size_bytes, octet_length(data_file_encryption_key) "
         "FROM ducklake_list_files"
     )
-    found = stranger.execute(f"FROM ({listed}('lake', 't5', schema => 'louver'))").fetchall()
-    assert len(found) == 10
-    assert {key for _, key in found} == {61}
+    entries = stranger.execute(f"FROM ({listed}('lake', 't5', schema => 'louver'))").fetchall()
+    assert len(entries) == 10
+    assert {key for _, key in entries} == {61}
     described = stranger.execute("DESCRIBE lake.louver.t5").fetchall()
     assert [row[:2] for row in described] == [("c7", "BLOB"), ("c8", "BLOB"), ("c9", "BLOB")]
     snapshots = stranger.execute("FROM lake.snapshots()").fetchall()
@@ -104,7 +104,7 @@ def test_what_duckdb_sees(
     before = f"{listed}('lake', 't5', schema => 'louver', snapshot_version => {first.id})"
     old = stranger.execute(f"FROM ({before})").fetchall()
     assert len(old) == 10
-    assert sorted(old) != sorted(found)
+    assert sorted(old) != sorted(entries)
     info = stranger.execute("FROM ducklake_table_info('lake')").fetchall()
     assert info[0][0] == "t5"
     for query in (
@@ -248,14 +248,14 @@ def test_a_keeper_who_lies_is_found_out(store: LakeStore, table: Table, tmp_path
     newest = store.snapshot(table).id
     hidden = f"FROM louver_snapshot WHERE snapshot_id = {newest}"
     with sqlite3.connect(file) as connection:
-        kept = connection.execute(f"SELECT * {hidden}").fetchone()
+        row = connection.execute(f"SELECT * {hidden}").fetchone()
     connection.close()
-    back = f"INSERT INTO louver_snapshot VALUES ({kept[0]}, {kept[1]}, '{kept[2]}')"
+    back = f"INSERT INTO louver_snapshot VALUES ({row[0]}, {row[1]}, '{row[2]}')"
     assert changed(f"DELETE {hidden}", back) == "lake.rollback"
     swap = "UPDATE louver_snapshot SET root = '{}' WHERE snapshot_id = {}"
     other = store.warehouse.listing("t5").snapshots[0]
     assert other.id == old.id
-    code = changed(swap.format(other.root_path, newest), swap.format(kept[2], newest))
+    code = changed(swap.format(other.root_path, newest), swap.format(row[2], newest))
     assert code in ("lake.rollback", "lake.tampered")
     flip = "UPDATE louver_index SET bytes = CAST(substr(bytes, 1, {0}) || x'{1}' || "
     flip += "substr(bytes, {0} + 2) AS BLOB) WHERE path LIKE '%.root'"
@@ -308,14 +308,14 @@ def test_sessions(tmp_path: Path) -> None:
         "SELECT i AS id, DATE '2020-01-01' + i::INT AS day, 'name ' || i AS name "
         "FROM range(500) r(i)"
     )
-    place = f"lake:///{tmp_path}/lake"
-    with louver.connect(f"{place}?format=ducklake", keys=str(tmp_path / "key")) as connection:
+    url = f"lake:///{tmp_path}/lake"
+    with louver.connect(f"{url}?format=ducklake", keys=str(tmp_path / "key")) as connection:
         connection.execute(f"CREATE TABLE t AS {rows}")
         connection.execute("DELETE FROM t WHERE id BETWEEN 100 AND 199")
         connection.execute("UPDATE t SET name = 'other' WHERE id = 7")
-    with louver.connect(place, keys=str(tmp_path / "key")) as connection:
-        found = connection.execute("SELECT count(*), sum(id), max(name) FROM t WHERE id < 250")
-        assert found.fetchall() == [(150, sum(range(250)) - sum(range(100, 200)), "other")]
+    with louver.connect(url, keys=str(tmp_path / "key")) as connection:
+        answer = connection.execute("SELECT count(*), sum(id), max(name) FROM t WHERE id < 250")
+        assert answer.fetchall() == [(150, sum(range(250)) - sum(range(100, 200)), "other")]
         assert connection.execute(
             "SELECT name FROM t WHERE day = DATE '2020-01-11'"
         ).fetchall() == [("name 10",)]

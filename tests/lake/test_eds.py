@@ -36,7 +36,7 @@ Range = tuple[int, int]
 
 @pytest.fixture(scope="module")
 def ring(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
-    text = next(one["text"] for one in KEY_FILES if one["root"] == VECTORS["root"])
+    text = next(entry["text"] for entry in KEY_FILES if entry["root"] == VECTORS["root"])
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
@@ -67,11 +67,11 @@ def token(keys: LakeKeys, spec: str, low: int, high: int, sides: bool = False) -
     return keys.token(COLUMN, GENERATION, bytes.fromhex(spec), low, high, sides)
 
 
-def kept(bitmap: bytes, count: int) -> set[int]:
+def file_numbers(bitmap: bytes, count: int) -> set[int]:
     assert len(bitmap) == -(-count // 8)
-    found = {at for at in range(len(bitmap) * 8) if bitmap[at // 8] >> at % 8 & 1}
-    assert all(at < count for at in found), "bits beyond the last file are 0"
-    return found
+    positions = {at for at in range(len(bitmap) * 8) if bitmap[at // 8] >> at % 8 & 1}
+    assert all(at < count for at in positions), "bits beyond the last file are 0"
+    return positions
 
 
 def test_the_second_writing_gives_the_known_answers() -> None:
@@ -82,9 +82,9 @@ def test_the_second_writing_knows_the_tree() -> None:
     tree = json.loads((reference.VECTORS.parent / "eds_tree.json").read_text())
     for value, nodes in tree["coverage_height64"].items():
         assert reference.path(int(value)) == [int(node) for node in nodes]
-    for one in tree["minimum_cover_height64"]:
-        found = reference.cover(int(one["s"]), int(one["t"]))
-        assert sorted(found) == [int(node) for node in one["nodes"]]
+    for path in tree["minimum_cover_height64"]:
+        cover = reference.cover(int(path["s"]), int(path["t"]))
+        assert sorted(cover) == [int(node) for node in path["nodes"]]
 
 
 @pytest.mark.parametrize("case", CASES, ids=KINDS)
@@ -92,45 +92,45 @@ def test_tokens_are_the_known_ones(keys: LakeKeys, case: dict[str, Any]) -> None
     spec = case["spec"]
     assert keys.index_id(COLUMN, GENERATION, bytes.fromhex(spec)).hex() == case["index_id"]
     ranges = [(int(low), int(high)) for low, high in VECTORS["ranges"]]
-    made = segment(keys, spec, ranges)
-    for asked in case["tokens"]:
-        one = token(keys, spec, int(asked["low"]), int(asked["high"]), asked["sides"])
-        assert one[:132].hex() == asked["begin"]
-        assert hashlib.sha256(one).hexdigest() == asked["sha256"]
-        assert set(asked["hits"]) <= kept(sweep(made, one), len(ranges))
-        opened = keys.opened(one)
+    blob = segment(keys, spec, ranges)
+    for question in case["tokens"]:
+        text = token(keys, spec, int(question["low"]), int(question["high"]), question["sides"])
+        assert text[:132].hex() == question["begin"]
+        assert hashlib.sha256(text).hexdigest() == question["sha256"]
+        assert set(question["hits"]) <= file_numbers(sweep(blob, text), len(ranges))
+        opened = keys.opened(text)
         assert opened == sorted(set(opened))
-        keys.check(COLUMN, GENERATION, made, one)
+        keys.check(COLUMN, GENERATION, blob, text)
 
 
 @pytest.mark.parametrize("spec", KINDS)
 def test_segments_are_those_of_the_second_writing(keys: LakeKeys, spec: str) -> None:
     ranges = [(i << 40, (i + 2) << 40) for i in range(150)]
-    made = segment(keys, spec, ranges)
-    header = segment_header(made)
-    assert (header["n"], header["bytes"]) == (len(ranges), len(made))
-    assert made == index(spec).segment(header["segment_id"], ranges)
+    blob = segment(keys, spec, ranges)
+    header = segment_header(blob)
+    assert (header["n"], header["bytes"]) == (len(ranges), len(blob))
+    assert blob == index(spec).segment(header["segment_id"], ranges)
 
 
 def test_a_large_segment_has_a_tag_a_row(keys: LakeKeys) -> None:
     spec = bytes([0, 0, 1, 8]).hex() + (65_536).to_bytes(4, "little").hex()
     ranges = [(i, i) for i in range(130)]
-    made = segment(keys, spec, ranges)
-    assert len(made) == 48 + 65_536 * (24 + 16)
-    one = index(spec)
-    key, row = one.keys["tags"], made[48 + 24 * 77 :][:24]
-    tag = keyed_blake3(key, made[:48] + (77).to_bytes(4, "little") + row)[:16]
-    assert made[48 + 24 * 65_536 + 16 * 77 :][:16] == tag
-    asked = token(keys, spec, 5, 9)
-    altered = bytearray(made)
-    altered[48 + 24 * keys.opened(asked)[3]] ^= 1
+    blob = segment(keys, spec, ranges)
+    assert len(blob) == 48 + 65_536 * (24 + 16)
+    numbers = index(spec)
+    key, row = numbers.keys["tags"], blob[48 + 24 * 77 :][:24]
+    tag = keyed_blake3(key, blob[:48] + (77).to_bytes(4, "little") + row)[:16]
+    assert blob[48 + 24 * 65_536 + 16 * 77 :][:16] == tag
+    text = token(keys, spec, 5, 9)
+    altered = bytearray(blob)
+    altered[48 + 24 * keys.opened(text)[3]] ^= 1
     with pytest.raises(errors.VerificationError, match="altered"):
-        keys.check(COLUMN, GENERATION, bytes(altered), asked)
+        keys.check(COLUMN, GENERATION, bytes(altered), text)
     # A row that this token does not read is for others to find.
-    closed = next(row for row in range(65_536) if row not in set(keys.opened(asked)))
-    altered = bytearray(made)
+    closed = next(row for row in range(65_536) if row not in set(keys.opened(text)))
+    altered = bytearray(blob)
     altered[48 + 24 * closed] ^= 1
-    keys.check(COLUMN, GENERATION, bytes(altered), asked)
+    keys.check(COLUMN, GENERATION, bytes(altered), text)
     with pytest.raises(errors.VerificationError):
         keys.check(COLUMN, GENERATION, bytes(altered), None)
 
@@ -145,43 +145,43 @@ ranges_ = st.tuples(numbers, numbers).map(lambda pair: (min(pair), max(pair)))
 @given(
     spec=st.sampled_from(KINDS),
     files=st.lists(st.tuples(ranges_, st.sampled_from([RANGE, NO_VALUE, ANY_VALUE])), min_size=1),
-    asked=ranges_,
+    span=ranges_,
     sides=st.booleans(),
 )
 def test_no_file_is_lost(
-    keys: LakeKeys, spec: str, files: list[tuple[Range, int]], asked: Range, sides: bool
+    keys: LakeKeys, spec: str, files: list[tuple[Range, int]], span: Range, sides: bool
 ) -> None:
-    made = segment(keys, spec, [one for one, _ in files], [state for _, state in files])
-    found = kept(sweep(made, token(keys, spec, *asked, sides)), len(files))
+    blob = segment(keys, spec, [entry for entry, _ in files], [state for _, state in files])
+    numbers = file_numbers(sweep(blob, token(keys, spec, *span, sides)), len(files))
     wanted = {
         at
         for at, ((low, high), state) in enumerate(files)
-        if state == ANY_VALUE or (state == RANGE and low <= asked[1] and high >= asked[0])
+        if state == ANY_VALUE or (state == RANGE and low <= span[1] and high >= span[0])
     }
-    assert wanted <= found
+    assert wanted <= numbers
 
 
 def test_few_files_are_kept_in_vain(keys: LakeKeys) -> None:
     spec = bytes([2, 0, 1, 8]).hex() + (16_384).to_bytes(4, "little").hex()
     ranges = [(i * 1000, i * 1000 + 900) for i in range(5000)]
-    made = segment(keys, spec, ranges, [RANGE] * 4999 + [NO_VALUE])
+    blob = segment(keys, spec, ranges, [RANGE] * 4999 + [NO_VALUE])
     for low, high in [(0, 0), (901, 999), (1000, 5000), (10**7, TOP)]:
         wanted = {i for i, (a, b) in enumerate(ranges[:-1]) if a <= high and b >= low}
-        found = kept(sweep(made, token(keys, spec, low, high)), 5000)
-        assert wanted <= found
-        assert len(found - wanted) <= 3
+        numbers = file_numbers(sweep(blob, token(keys, spec, low, high)), 5000)
+        assert wanted <= numbers
+        assert len(numbers - wanted) <= 3
 
 
 def test_a_mapped_file_is_swept_by_several_threads(keys: LakeKeys, tmp_path: Path) -> None:
     spec, path = KINDS[1], tmp_path / "segment"
     path.write_bytes(segment(keys, spec, [(i, i + 5) for i in range(1000)]))
-    asked = token(keys, spec, 100, 200)
-    wanted = sweep(path.read_bytes(), asked)
+    text = token(keys, spec, 100, 200)
+    wanted = sweep(path.read_bytes(), text)
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         with ThreadPoolExecutor(4) as pool:
             view = memoryview(mapped)
-            assert set(pool.map(lambda _: sweep(view, asked), range(20))) == {wanted}
+            assert set(pool.map(lambda _: sweep(view, text), range(20))) == {wanted}
             view.release()
         mapped.close()
 
@@ -192,39 +192,39 @@ def test_hostile_bytes_raise_and_no_more(keys: LakeKeys, data: st.DataObject) ->
     spec = KINDS[0]
     good = [segment(keys, spec, [(1, 5)]), token(keys, spec, 2, 3)]
     changed = []
-    for one in good:
-        mutable = bytearray(one)
+    for content in good:
+        mutable = bytearray(content)
         for _ in range(data.draw(st.integers(0, 3))):
-            place = data.draw(st.integers(0, len(one) - 1) | st.integers(0, 47))
-            mutable[place] = data.draw(st.integers(0, 255))
-        cut = data.draw(st.just(len(one)) | st.integers(0, len(one)))
+            position = data.draw(st.integers(0, len(content) - 1) | st.integers(0, 47))
+            mutable[position] = data.draw(st.integers(0, 255))
+        cut = data.draw(st.just(len(content)) | st.integers(0, len(content)))
         changed.append(bytes(mutable[:cut]))
     noise = data.draw(st.binary(max_size=80))
-    for made, asked in [(changed[0], good[1]), (good[0], changed[1]), (noise, good[1])]:
+    for blob, text in [(changed[0], good[1]), (good[0], changed[1]), (noise, good[1])]:
         for act in (
-            lambda made=made, asked=asked: sweep(made, asked),
-            lambda made=made: segment_header(made),
-            lambda asked=asked: token_header(asked),
-            lambda asked=asked: keys.opened(asked),
+            lambda blob=blob, text=text: sweep(blob, text),
+            lambda blob=blob: segment_header(blob),
+            lambda text=text: token_header(text),
+            lambda text=text: keys.opened(text),
         ):
             try:
                 act()
             except ValueError:
                 continue
-        if made not in good:
+        if blob not in good:
             with pytest.raises(errors.VerificationError):
-                keys.check(COLUMN, GENERATION, made)
+                keys.check(COLUMN, GENERATION, blob)
 
 
 def test_what_does_not_belong_together_is_refused(ring: KeyRing, keys: LakeKeys) -> None:
-    made = segment(keys, KINDS[0], [(1, 5)])
+    blob = segment(keys, KINDS[0], [(1, 5)])
     other = token(keys, KINDS[1], 1, 5)
     with pytest.raises(ValueError, match="one index"):
-        sweep(made, other)
+        sweep(blob, other)
     with pytest.raises(errors.VerificationError, match="belongs to another"):
-        ring.lake_table(TABLE + 1).check(COLUMN, GENERATION, made)
+        ring.lake_table(TABLE + 1).check(COLUMN, GENERATION, blob)
     with pytest.raises(errors.VerificationError, match="belongs to another"):
-        keys.check(COLUMN, GENERATION + 1, made)
+        keys.check(COLUMN, GENERATION + 1, blob)
     with pytest.raises(ValueError, match="wrong order"):
         token(keys, KINDS[0], 5, 1)
     for lows, highs, states in [([5], [1], [0]), ([1], [1], [3]), ([], [], []), ([1], [], [0])]:
@@ -237,34 +237,34 @@ def test_what_does_not_belong_together_is_refused(ring: KeyRing, keys: LakeKeys)
 
 @pytest.mark.parametrize("spec", OTHERS)
 def test_forms_of_the_paper_are_refused(keys: LakeKeys, spec: str) -> None:
-    told = "a form that this release does not read"
+    reason = "a form that this release does not read"
     known = index(spec)
-    made = known.segment(bytes(12), [(1, 5)])
-    asked = known.token(1, 5, False)
+    blob = known.segment(bytes(12), [(1, 5)])
+    text = known.token(1, 5, False)
     for act in (
         lambda: segment(keys, spec, [(1, 5)]), lambda: token(keys, spec, 1, 5),
-        lambda: sweep(made, asked), lambda: segment_header(made), lambda: token_header(asked),
+        lambda: sweep(blob, text), lambda: segment_header(blob), lambda: token_header(text),
     ):  # fmt: skip
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=reason):
             act()
-    with pytest.raises(errors.VerificationError, match=told):
-        keys.check(COLUMN, GENERATION, made)
+    with pytest.raises(errors.VerificationError, match=reason):
+        keys.check(COLUMN, GENERATION, blob)
 
 
 def test_signatures(keys: LakeKeys) -> None:
-    for one in VECTORS["signatures"]:
-        context, data, tag = (bytes.fromhex(one[name]) for name in ("context", "data", "tag"))
-        assert keys.sign(one["purpose"], context, data) == tag
-        keys.verify(one["purpose"], context, data, tag)
+    for case in VECTORS["signatures"]:
+        context, data, tag = (bytes.fromhex(case[name]) for name in ("context", "data", "tag"))
+        assert keys.sign(case["purpose"], context, data) == tag
+        keys.verify(case["purpose"], context, data, tag)
         with pytest.raises(errors.VerificationError):
-            keys.verify(one["purpose"], context, data + b"x", tag)
+            keys.verify(case["purpose"], context, data + b"x", tag)
 
 
 def test_keys_do_not_leave(keys: LakeKeys) -> None:
     assert repr(keys) == f"LakeKeys(ea393a02ec260660, table {TABLE})"
-    for one in (keys, keys.native):
+    for secret in (keys, keys.native):
         with pytest.raises(TypeError, match="cannot be pickled"):
-            pickle.dumps(one)
+            pickle.dumps(secret)
 
 
 def test_known_maps() -> None:
@@ -278,5 +278,5 @@ def test_known_maps() -> None:
     for name, pairs in VECTORS["maps"].items():
         type_ = "VARCHAR" if name == "letters" else name
         for text, number in pairs:
-            found = map_values(kinds[type_](text), type_, letters=name == "letters")
-            assert found.to_pylist() == [int(number)], (name, text)
+            mapped = map_values(kinds[type_](text), type_, letters=name == "letters")
+            assert mapped.to_pylist() == [int(number)], (name, text)

@@ -122,8 +122,8 @@ def check(plain: duckdb.DuckDBPyConnection, type_: str, rows: list[str], letters
     assert map_bounds(table["v"], type_, letters) == (mapped[0], mapped[-1], 0)
     # A constant has the number that the column's values have.
     for number in range(len(mapped)):
-        one = map_values(table["v"].slice(number, 1), type_, letters)[0].as_py()
-        assert one == mapped[number]
+        point = map_values(table["v"].slice(number, 1), type_, letters)[0].as_py()
+        assert point == mapped[number]
 
 
 @pytest.mark.parametrize("type_", EDGES)

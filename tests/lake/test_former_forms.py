@@ -42,10 +42,10 @@ def test_a_table_of_a_former_form_is_read_and_changed(
     con = connect()
     question = "SELECT n FROM t WHERE n BETWEEN 2 AND 10 ORDER BY n"
     assert con.execute(question).fetchall() == [(2,), (3,)]
-    assert [one.files_kept for one in con.lake.fetched()] == [3]
+    assert [fetch.files_kept for fetch in con.lake.fetched()] == [3]
     con.execute("SET lake_rows_per_file = 1; INSERT INTO t VALUES (4), (50)")
     assert con.execute(question).fetchall() == [(2,), (3,), (4,)]
-    assert [(one.files_kept, one.files_total) for one in con.lake.fetched()] == [(4, 5)]
+    assert [(fetch.files_kept, fetch.files_total) for fetch in con.lake.fetched()] == [(4, 5)]
     con.execute("UPDATE t SET n = n + 1 WHERE n < 3")
     assert con.execute("SELECT n FROM t ORDER BY n").fetchall() == [(2,), (3,), (3,), (4,), (50,)]
     con.close()

@@ -56,10 +56,10 @@ class Liar:
 
 @pytest.fixture
 def liar() -> Iterator[Liar]:
-    made = Liar()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    liar = Liar()
+    yield liar
+    liar.server.shutdown()
+    liar.server.server_close()
 
 
 def code(attempt: Callable[[], object]) -> str:

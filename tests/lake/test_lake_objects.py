@@ -58,9 +58,9 @@ def test_ranges_and_whole_files(objects: Objects) -> None:
 
 def test_files_are_written_once(objects: Objects) -> None:
     objects.create("a", b"first")
-    with pytest.raises(errors.IntegrityError) as found:
+    with pytest.raises(errors.IntegrityError) as caught:
         objects.create("a", b"second")
-    assert code(found) == "lake.exists"
+    assert code(caught) == "lake.exists"
     assert objects.read("a", 0, 5) == b"first"
 
 
@@ -91,9 +91,9 @@ def test_no_path_leads_out(objects: Objects, path: str) -> None:
         lambda: objects.create(path, b""), lambda: objects.delete(path),
         lambda: objects.read_many([(path, 0, 0)]),
     ):  # fmt: skip
-        with pytest.raises(errors.OperationalError) as found:
+        with pytest.raises(errors.OperationalError) as caught:
             attempt()
-        assert code(found) == "lake.path"
+        assert code(caught) == "lake.path"
 
 
 def test_no_link_leads_out(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_no_link_leads_out(tmp_path: Path) -> None:
     paths = ("link", "folder/secret", "pipe", "a", "a/file/x")
     for path in paths:
         for attempt in (objects.size, objects.map):
-            with pytest.raises(errors.OperationalError) as found:
+            with pytest.raises(errors.OperationalError) as caught:
                 attempt(path)
-            assert code(found) == "lake.path", path
+            assert code(caught) == "lake.path", path
     for path in ("folder/new", "folder/deep/new"):
         with pytest.raises(errors.OperationalError):
             objects.create(path, b"")
@@ -158,10 +158,10 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, call, full)
-    with pytest.raises(errors.OperationalError) as found:
+    with pytest.raises(errors.OperationalError) as caught:
         objects.create("t1", b"data")
     monkeypatch.undo()
-    assert code(found) == "disk.full"
+    assert code(caught) == "disk.full"
     assert list(objects.list("")) == []
 
 
@@ -194,15 +194,15 @@ def test_maps_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_cache_is_bounded() -> None:
-    cache, asked = ByteCache(25), []
+    cache, reads = ByteCache(25), []
 
     def fetch(path: str, size: int = 10) -> bytes:
-        asked.append(path)
+        reads.append(path)
         return bytes(size)
 
     for path in ("a", "b", "a", "c", "a", "b"):
         cache.get(path, lambda path=path: fetch(path))  # type: ignore[misc]
-    assert asked == ["a", "b", "c", "b"]
+    assert reads == ["a", "b", "c", "b"]
     assert cache.get("large", lambda: fetch("large", 30)) == bytes(30)
     assert cache._held == 20
     cache.drop("b")

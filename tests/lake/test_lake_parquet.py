@@ -70,9 +70,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def connection() -> Any:
-    with duckdb.connect(config={"arrow_lossless_conversion": "true"}) as found:
-        found.execute("SET TimeZone = 'UTC'")
-        yield found
+    with duckdb.connect(config={"arrow_lossless_conversion": "true"}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
 
 
 def round_trip(keys: Any, table: pa.Table, names: Sequence[str] | None = None) -> pa.Table:
@@ -84,19 +84,19 @@ def round_trip(keys: Any, table: pa.Table, names: Sequence[str] | None = None) -
 
 
 def pseudonyms(table: pa.Table) -> pa.Table:
-    return table.rename_columns([f"c{place}" for place in range(table.num_columns)])
+    return table.rename_columns([f"c{index}" for index in range(table.num_columns)])
 
 
-def assert_same(connection: Any, found: pa.Table, wanted: pa.Table) -> None:
+def assert_same(connection: Any, answer: pa.Table, wanted: pa.Table) -> None:
     """The same types, their extensions among them, and the same values to DuckDB."""
-    assert found.schema.equals(wanted.schema, check_metadata=True)
-    assert found.num_rows == wanted.num_rows
+    assert answer.schema.equals(wanted.schema, check_metadata=True)
+    assert answer.num_rows == wanted.num_rows
     seen = []
-    for table in (found, wanted):
+    for table in (answer, wanted):
         connection.register("either", table)
         seen.append(connection.execute("FROM either").fetchall())
-    for one, other in zip(*seen, strict=True):
-        assert str(one) == str(other)
+    for left, other in zip(*seen, strict=True):
+        assert str(left) == str(other)
 
 
 def test_all_types(keys: Any, connection: Any) -> None:
@@ -118,13 +118,13 @@ def test_all_types(keys: Any, connection: Any) -> None:
 def test_nested_types(keys: Any, connection: Any, value: str) -> None:
     sql = f"SELECT {value} AS c1, i AS c2 FROM range(5000) r(k), (SELECT k::INT AS i)"
     table = connection.execute(sql).to_arrow_table()
-    found = round_trip(keys, table)
-    found.validate(full=True)
-    assert found.schema.types == [read_type(type_) for type_ in table.schema.types]
-    assert found.to_pylist() == table.to_pylist()
+    copy = round_trip(keys, table)
+    copy.validate(full=True)
+    assert copy.schema.types == [read_type(type_) for type_ in table.schema.types]
+    assert copy.to_pylist() == table.to_pylist()
     # DuckDB 1.5 overruns its memory on lists of dictionaries, its own too; not on what is read.
     if "ENUM" not in value:
-        assert_same(connection, found, table)
+        assert_same(connection, copy, table)
     else:
         written = connection.execute(f"SELECT c1 FROM ({sql})").fetchall()
         assert str(connection.execute("SELECT c1 FROM found").fetchall()) == str(written)
@@ -147,11 +147,11 @@ def test_arrow_formats_of_duckdb(keys: Any, connection: Any, version: str) -> No
 def test_floats_keep_their_bits(keys: Any) -> None:
     odd = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 5e-324, None]
     table = pa.table({"c1": pa.array(odd, pa.float64()), "c2": pa.array(odd, pa.float32())})
-    found = round_trip(keys, table)
+    answer = round_trip(keys, table)
     for name in table.column_names:
-        one, other = (t.column(name).combine_chunks().buffers()[1] for t in (found, table))
+        left, other = (t.column(name).combine_chunks().buffers()[1] for t in (answer, table))
         width = table.column(name).type.bit_width // 8
-        assert one.to_pybytes()[: 6 * width] == other.to_pybytes()[: 6 * width]
+        assert left.to_pybytes()[: 6 * width] == other.to_pybytes()[: 6 * width]
 
 
 VALUES: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
@@ -202,9 +202,9 @@ def test_many_row_groups_and_few_bytes(keys: Any) -> None:
     file_id = secrets.token_bytes(16)
     data, wrapped, _ = write_parquet(keys, file_id, table)
     store = Store(data)
-    found = read_parquet(keys, file_id, wrapped, len(data), store, ["c4"])
-    assert found.equals(table.select(["c4"]))
-    assert [len(c) for c in found.column(0).chunks] == [122_880, 122_880, 54_240]
+    answer = read_parquet(keys, file_id, wrapped, len(data), store, ["c4"])
+    assert answer.equals(table.select(["c4"]))
+    assert [len(c) for c in answer.column(0).chunks] == [122_880, 122_880, 54_240]
     assert store.read < len(data) // 6 + (80 << 10)
 
 
@@ -215,9 +215,9 @@ def test_a_wide_table_has_a_long_footer(keys: Any) -> None:
 
 def test_whatever_is_altered_is_found_out(keys: Any, tmp_path: Path) -> None:
     table = pa.table({"c1": list(range(1000)), "c2": [str(i) for i in range(1000)]})
-    one, two = secrets.token_bytes(16), secrets.token_bytes(16)
+    first, two = secrets.token_bytes(16), secrets.token_bytes(16)
     (data, wrapped, _), (other, other_wrapped, _) = (
-        write_parquet(keys, file_id, table) for file_id in (one, two)
+        write_parquet(keys, file_id, table) for file_id in (first, two)
     )
     assert data != other
     KeyRing.create(tmp_path / "key")
@@ -238,11 +238,11 @@ def test_whatever_is_altered_is_found_out(keys: Any, tmp_path: Path) -> None:
         (stranger, wrapped, data),
     ):
         with pytest.raises(errors.VerificationError) as caught:
-            read_parquet(who, one, key_metadata, len(held), Store(held), ["c1", "c2"])
+            read_parquet(who, first, key_metadata, len(held), Store(held), ["c1", "c2"])
         assert caught.value.code == "lake.tampered"
     with pytest.raises(errors.VerificationError):
-        read_parquet(keys, one, wrapped, len(data) + 1, Store(data), ["c1"])
-    assert read_parquet(keys, one, wrapped, len(data), Store(data), ["c2"]).num_rows == 1000
+        read_parquet(keys, first, wrapped, len(data) + 1, Store(data), ["c1"])
+    assert read_parquet(keys, first, wrapped, len(data), Store(data), ["c2"]).num_rows == 1000
 
 
 def test_nothing_of_the_rows_shows(keys: Any) -> None:

@@ -23,14 +23,14 @@ FILES = 7
 
 @pytest.fixture
 def source(tmp_path: Path) -> IcebergTable:
-    place = tmp_path / "plain"
-    place.mkdir()
-    catalog = SqlCatalog("plain", uri=f"sqlite:///{place}/c.sqlite", warehouse=str(place))
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    catalog = SqlCatalog("plain", uri=f"sqlite:///{folder}/c.sqlite", warehouse=str(folder))
     catalog.create_namespace("n")
-    made = catalog.create_table("n.source", rows(0, 0).schema)
+    table = catalog.create_table("n.source", rows(0, 0).schema)
     for place_ in range(FILES):
-        made.append(rows(10 * place_, 10))
-    return made
+        table.append(rows(10 * place_, 10))
+    return table
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ def test_every_file_becomes_one(store: LakeStore, table: Table, source: IcebergT
     assert seen == [(0, 7), (3, 7), (6, 7), (7, 7)]
     snapshot = store.snapshot(table)
     assert (snapshot.files_total, snapshot.rows, snapshot.sequence) == (7, 70, 3)
-    found = read(store, table)
-    assert found.drop_columns(["row_id"]).sort_by("n").equals(rows(0, 70))
-    kept = store.plan(table, snapshot, Hit(store.token(table, span(25, 25))))
-    assert len(kept.files) < 4
+    answer = read(store, table)
+    assert answer.drop_columns(["row_id"]).sort_by("n").equals(rows(0, 70))
+    plan = store.plan(table, snapshot, Hit(store.token(table, span(25, 25))))
+    assert len(plan.files) < 4
     again = store.encrypt_iceberg(source, table)
     assert again == done
     assert store.snapshot(table).sequence == 3
@@ -88,8 +88,8 @@ def test_others_may_write_meanwhile(store: LakeStore, table: Table, source: Iceb
     def also(done: int, _: int) -> None:
         store.append(table, once(rows(1_000 + done, 1)))
         if done == 2:
-            found = read(store, table)
-            gone = found.filter(pc.field("n") == 1_000).column("row_id").combine_chunks()
+            answer = read(store, table)
+            gone = answer.filter(pc.field("n") == 1_000).column("row_id").combine_chunks()
             store.replace(table, store.snapshot(table), gone, once())
 
     store.encrypt_iceberg(source, table, also, 2)
@@ -136,8 +136,8 @@ def test_columns_have_duckdb_types(source: IcebergTable) -> None:
             ("e", pa.bool_()), ("f", pa.list_(pa.int32())), ("g", pa.int32()), ("h", pa.binary()),
         ]
     )  # fmt: skip
-    made = source.catalog.create_table("n.wide", wide)
-    assert [type_ for _, type_ in columns_of(made)] == [
+    table = source.catalog.create_table("n.wide", wide)
+    assert [type_ for _, type_ in columns_of(table)] == [
         "DECIMAL(12,2)", "TIMESTAMP WITH TIME ZONE", "DOUBLE", "BOOLEAN", "INTEGER[]", "INTEGER",
         "BLOB",
     ]  # fmt: skip

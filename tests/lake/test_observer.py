@@ -31,16 +31,16 @@ class Observer:
     def __init__(self, storage: Any) -> None:
         self._warehouse = storage.store.warehouse
         self.tokens: dict[bytes, int] = {}
-        self.kept: set[str] = set()
+        self.paths: set[str] = set()
 
     def plan(self, table: str, snapshot_id: int, where: prune.Where) -> prune.FilePlan:
         where = prune.decode(prune.encode(where))
         for token in prune.tokens(where):
             self.tokens[token] = self.tokens.get(token, 0) + 1
         root = self._warehouse.root(table, snapshot_id)
-        found = plan(self._warehouse.objects, root, where)
-        self.kept |= {entry.path for entry in found.files}
-        return found
+        pruned = plan(self._warehouse.objects, root, where)
+        self.paths |= {entry.path for entry in pruned.files}
+        return pruned
 
 
 class RecordedSession:
@@ -104,7 +104,7 @@ def test_the_ledger_knows_every_token_and_every_file(watched: tuple[Any, Any, An
     # Files were read only if a plan kept them, or if their table was read whole.
     whole = {f["table_name"] for f in facts if f["kind"] == "scan"}
     ids = {table.label: table.id for table in con.session.context.catalog.tables.values()}
-    outside = files.read_paths - observer.kept
+    outside = files.read_paths - observer.paths
     assert all(any(f"/t{ids[name]}/" in path for name in whole) for path in outside)
 
 

@@ -51,7 +51,7 @@ def test_a_shared_secret(folder: Path, filled: Filled, secret: Path) -> None:
         assert "t5" in warehouse.tables()
         assert LakeEngine("", running.url, word).table_names() == []
         assert word not in repr(Service(running.url, word))
-    assert running.told == "trusted: []\n"
+    assert running.output == "trusted: []\n"
 
 
 def test_secrets_that_are_refused(
@@ -139,11 +139,11 @@ def test_tls(folder: Path, filled: Filled, secret: Path) -> None:
         running.end()
         assert time.monotonic() - begin < 25, "it awaits the farewells of idle clients"
     assert running.code == 0
-    assert running.told == "trusted: []\n"
+    assert running.output == "trusted: []\n"
 
 
 def make_certificate(certificate: Path, key: Path) -> None:
-    made = ec.generate_private_key(ec.SECP256R1())
+    private_key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
@@ -151,25 +151,25 @@ def make_certificate(certificate: Path, key: Path) -> None:
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
-        .public_key(made.public_key())
+        .public_key(private_key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now)
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(made, hashes.SHA256())
+        .sign(private_key, hashes.SHA256())
     )
     certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     kind, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    key.write_bytes(made.private_bytes(serialization.Encoding.PEM, kind, plain))
+    key.write_bytes(private_key.private_bytes(serialization.Encoding.PEM, kind, plain))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_when_it_is_told(folder: Path, filled: Filled, number: int) -> None:
     with serving(folder / "lake") as running:
-        kept = http.client.HTTPConnection("127.0.0.1", running.port)
-        kept.request("GET", "/v1/config")
-        assert kept.getresponse().read()
+        client = http.client.HTTPConnection("127.0.0.1", running.port)
+        client.request("GET", "/v1/config")
+        assert client.getresponse().read()
         begin = time.monotonic()
         running.end(number)
         assert running.code == 0

@@ -76,12 +76,12 @@ BINARY = {"Content-Type": "application/octet-stream"}
 def test_hostile_requests(
     service: Running, method: str, path: str, body: bytes | None, status: int, code: str
 ) -> None:
-    found, told = raw(service, method, path, body, BINARY)
-    assert (found, told["code"]) == (status, code)
-    assert told["ok"] is False
-    assert told["fix"]
+    actual, error = raw(service, method, path, body, BINARY)
+    assert (actual, error["code"]) == (status, code)
+    assert error["ok"] is False
+    assert error["fix"]
     if "namespaces" in path and "plan" not in path and code != "serve.request":
-        assert told["error"]["code"] == status, "as Iceberg's clients want it"
+        assert error["error"]["code"] == status, "as Iceberg's clients want it"
     assert raw(service, "GET", "/v1/config")[0] == 200
 
 
@@ -106,8 +106,8 @@ def change(*updates: dict[str, Any]) -> bytes:
     ],
 )
 def test_changes_that_are_not_for_tables_of_ours(service: Running, update: dict[str, Any]) -> None:
-    status, told = raw(service, "POST", "/v1/namespaces/louver/tables/t5", change(update))
-    assert (status, told["code"] in ("serve.request", "lake.format")) == (400, True)
+    status, error = raw(service, "POST", "/v1/namespaces/louver/tables/t5", change(update))
+    assert (status, error["code"] in ("serve.request", "lake.format")) == (400, True)
     assert raw(service, "GET", "/v1/namespaces/louver/tables/t5")[0] == 200
 
 
@@ -195,20 +195,20 @@ def test_many_clients(service: Running, filled: Filled) -> None:
     table = filled.table
     snapshot = filled.store.snapshot(table)
     token = prune.encode(Hit(filled.store.token(table, span(250, 449))))
-    found: list[int] = []
+    counts: list[int] = []
 
     def work() -> None:
         for _ in range(10):
-            found.append(raw(service, "POST", f"{PLAN}{snapshot.id}", token, BINARY)[0])
+            counts.append(raw(service, "POST", f"{PLAN}{snapshot.id}", token, BINARY)[0])
 
     threads = [threading.Thread(target=work) for _ in range(40)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 400
-    assert set(found) <= {200, 503}
-    assert found.count(200) > 10
+    assert len(counts) == 400
+    assert set(counts) <= {200, 503}
+    assert counts.count(200) > 10
     until(lambda: answers(service))
 
 
@@ -239,7 +239,7 @@ def test_plans_have_a_deadline(folder: Path, filled: Filled) -> None:
             pruner.plan("t5", snapshot.id, Hit(filled.store.token(table, span(0, 1))))
         assert late.value.code == "serve.time"
         assert pruner.plan("t5", snapshot.id, Everything()).total == 10
-    assert "504 serve.time" in running.told
+    assert "504 serve.time" in running.output
 
 
 FULL = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);" \

@@ -46,8 +46,8 @@ def test_plans_are_those_made_here(folder: Path, filled: Filled, service: Runnin
     token = Hit(store.token(table, span(250, 449)))
     other = Hit(store.token(table, span(900, 950)))
     for where in (token, Everything(), All((token, other)), AnyOf((token, other)), AnyOf(())):
-        kept = store.plan(table, snapshot, where)
-        assert kept == filled.store.plan(table, snapshot, where)
+        plan = store.plan(table, snapshot, where)
+        assert plan == filled.store.plan(table, snapshot, where)
     assert {2, 3, 4} <= {file.number for file in store.plan(table, snapshot, token).files}
     assert set(numbers(read(store, table, span(250, 449)))) >= set(range(250, 450))
 
@@ -83,8 +83,8 @@ def test_writers_race(folder: Path, service: Running) -> None:
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(work, range(3)))
-    found = numbers(read(stores[0], table))
-    assert found == sorted(1_000 * w + n for w in range(3) for n in range(30))
+    ids = numbers(read(stores[0], table))
+    assert ids == sorted(1_000 * w + n for w in range(3) for n in range(30))
 
 
 def test_pyicebergs_own_client_reads_the_tables(service: Running, filled: Filled) -> None:
@@ -184,4 +184,4 @@ def test_sessions_through_the_service(tmp_path: Path, monkeypatch: pytest.Monkey
                 assert con.execute(query).fetchall() == [(16, 2_000)]
                 con.execute("DELETE FROM staff WHERE salary = 9990")
                 assert con.execute("SELECT count(*) FROM staff").fetchall() == [(999,)]
-    assert running.told == "trusted: []\n"
+    assert running.output == "trusted: []\n"

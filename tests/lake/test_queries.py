@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import louver
-from tests.executor.test_code_queries import TYPES, condition, found, query, stored
+from tests.executor.test_code_queries import TYPES, condition, outcome, query, stored
 from tests.generated import cases
 from tests.lake.tables import known_key
 
@@ -85,8 +85,8 @@ def test_answers_equal(both: Both) -> None:
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         sql = query(both.random(seed))
-        assert found(con, sql) == found(duck, sql), sql
-        skipped.extend(one.files_total - one.files_kept for one in con.lake.fetched())
+        assert outcome(con, sql) == outcome(duck, sql), sql
+        skipped.extend(fetch.files_total - fetch.files_kept for fetch in con.lake.fetched())
 
     check()
     assert sum(skipped) > cases(both.counts[0])

@@ -27,8 +27,8 @@ def parts(draw, indexes):
         st.one_of(st.just(b""), st.binary(min_size=-(-count // 8), max_size=-(-count // 8)))
     )
     if live:
-        kept = int.from_bytes(live, "little") & ((1 << count) - 1)
-        live = kept.to_bytes(len(live), "little")
+        live_bits = int.from_bytes(live, "little") & ((1 << count) - 1)
+        live = live_bits.to_bytes(len(live), "little")
     chosen = draw(st.lists(st.sampled_from(indexes), unique=True)) if indexes else []
     segments = tuple(
         Segment(index, draw(st.binary(min_size=12, max_size=12)), draw(blobs)) for index in chosen
@@ -41,7 +41,7 @@ def parts(draw, indexes):
 def rooted(draw):
     ids = st.binary(min_size=16, max_size=16)
     indexes = draw(st.lists(ids, unique=True, max_size=4))
-    made = draw(st.lists(parts(indexes), max_size=4))
+    parts_drawn = draw(st.lists(parts(indexes), max_size=4))
     number = st.integers(0, (1 << 63) - 1)
     ancestors = st.builds(
         Ancestor,
@@ -51,29 +51,30 @@ def rooted(draw):
     )
     return Root(
         draw(number), draw(number), draw(st.integers(-(1 << 63), (1 << 63) - 1)), draw(number),
-        sum(part.live_count for part in made), draw(number), draw(number), tuple(indexes), (SIDE,),
-        tuple(made), tuple(draw(st.lists(ancestors, max_size=3))), os.urandom(32),
+        sum(part.live_count for part in parts_drawn), draw(number), draw(number), tuple(indexes),
+        (SIDE,),
+        tuple(parts_drawn), tuple(draw(st.lists(ancestors, max_size=3))), os.urandom(32),
         draw(st.binary(max_size=50)),
     )  # fmt: skip
 
 
 @given(rooted())
-def test_a_root_is_read_as_it_was_written(made: Root) -> None:
-    assert root.decode(root.encode(made)) == made
+def test_a_root_is_read_as_it_was_written(sample: Root) -> None:
+    assert root.decode(root.encode(sample)) == sample
 
 
 @given(rooted(), st.data())
-def test_altered_bytes_are_a_root_or_an_error(made: Root, data) -> None:
-    raw = bytearray(root.encode(made))
+def test_altered_bytes_are_a_root_or_an_error(sample: Root, data) -> None:
+    raw = bytearray(root.encode(sample))
     for _ in range(data.draw(st.integers(1, 3))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(raw)))
     for altered in (bytes(raw), bytes(raw[:cut]), bytes(raw) + b"x"):
         try:
-            found = root.decode(altered)
+            decoded = root.decode(altered)
         except errors.VerificationError:
             continue
-        assert root.encode(found) == altered, "one root, one form"
+        assert root.encode(decoded) == altered, "one root, one form"
 
 
 @given(st.binary(max_size=300))
@@ -85,8 +86,8 @@ def test_any_bytes_are_an_error(raw: bytes) -> None:
 
 def listed(count: int) -> list[File]:
     return [
-        File(os.urandom(16), 1_000 + place, place, bytes([place % 251]) * (place % 90))
-        for place in range(count)
+        File(os.urandom(16), 1_000 + position, position, bytes([position % 251]) * (position % 90))
+        for position in range(count)
     ]
 
 
@@ -99,18 +100,18 @@ def reader(blob: bytes, count: int, digest: bytes | None = None) -> FileList:
 
 @pytest.mark.parametrize("count", [1, 127, 128, 129, 1_000, 32_768])
 def test_a_list_is_read_as_it_was_written(count: int) -> None:
-    made = listed(count)
-    blob = files.encode(made)
-    assert list(reader(blob, count).files(range(count))) == made
+    listing = listed(count)
+    blob = files.encode(listing)
+    assert list(reader(blob, count).files(range(count))) == listing
     some = sorted({0, count // 2, count - 1})
-    assert list(reader(blob, count).files(some)) == [made[place] for place in some]
-    assert made[0].path == f"data/{made[0].file_id.hex()}.parquet"
+    assert list(reader(blob, count).files(some)) == [listing[position] for position in some]
+    assert listing[0].path == f"data/{listing[0].file_id.hex()}.parquet"
 
 
 @given(st.data())
 def test_an_altered_list_is_found_out(data) -> None:
-    made = listed(300)
-    blob = bytearray(files.encode(made))
+    listing = listed(300)
+    blob = bytearray(files.encode(listing))
     known = files.digest(bytes(blob), 300)
     at = data.draw(st.integers(0, len(blob) - 1))
     blob[at] ^= data.draw(st.integers(1, 255))
@@ -131,13 +132,15 @@ def test_a_side_file_is_a_puffin_file() -> None:
 
     blobs = [(side.INDEX, b"one"), (side.FILES, b""), (side.BOUNDS, os.urandom(100))]
     data = side.encode(blobs)
-    found = side.decode(data)
-    assert [(e.kind, data[e.offset : e.offset + e.length]) for e in found] == blobs
-    assert all(e.offset % 64 == 0 for e in found)
+    decoded = side.decode(data)
+    assert [(e.kind, data[e.offset : e.offset + e.length]) for e in decoded] == blobs
+    assert all(e.offset % 64 == 0 for e in decoded)
     length = int.from_bytes(data[-12:-8], "little")
     assert len(json.loads(data[-12 - length : -12])["blobs"]) == 3
     listed = PuffinFile(data).footer.blobs
-    assert [(blob.offset, blob.length) for blob in listed] == [(e.offset, e.length) for e in found]
+    assert [(blob.offset, blob.length) for blob in listed] == [
+        (e.offset, e.length) for e in decoded
+    ]
 
 
 @given(st.binary(max_size=200))
@@ -160,36 +163,36 @@ VECTORS = json.loads((ROOT / "spec/vectors/lake.json").read_text(encoding="utf-8
 def test_a_list_of_the_vectors_is_read() -> None:
     wanted = VECTORS["files"]
     blob, digest = bytes.fromhex(wanted["blob"]), bytes.fromhex(wanted["digest"])
-    found = list(reader(blob, wanted["count"], digest).files(range(wanted["count"])))
-    assert [[f.file_id.hex(), f.size, f.rows, f.key_metadata.hex()] for f in found] == (
+    files_read = list(reader(blob, wanted["count"], digest).files(range(wanted["count"])))
+    assert [[f.file_id.hex(), f.size, f.rows, f.key_metadata.hex()] for f in files_read] == (
         wanted["listed"]
     )
-    assert files.encode(found) == blob
+    assert files.encode(files_read) == blob
 
 
 def test_a_root_of_the_vectors_is_read() -> None:
     wanted = VECTORS["root"]
     data = bytes.fromhex(wanted["file"])
-    found = root.decode(data)
+    decoded = root.decode(data)
     for name in ("table_id", "sequence", "snapshot_id", "made_ms", "files", "rows", "size"):
-        assert getattr(found, name) == wanted[name]
-    assert (found.note.hex(), found.parts[0].live.hex()) == (wanted["note"], wanted["live"])
-    assert found.parts[0].files.offset == wanted["offset"]
-    assert root.encode(found) == data
+        assert getattr(decoded, name) == wanted[name]
+    assert (decoded.note.hex(), decoded.parts[0].live.hex()) == (wanted["note"], wanted["live"])
+    assert decoded.parts[0].files.offset == wanted["offset"]
+    assert root.encode(decoded) == data
     assert root.digest(data).hex() == wanted["digest"]
 
 
 def test_bounds_of_the_vectors_are_read() -> None:
     wanted = VECTORS["bounds"]
     plain = bytes.fromhex(wanted["plain"])
-    found = bounds.decode(plain, "bounds")
-    assert found.count == wanted["count"]
+    decoded = bounds.decode(plain, "bounds")
+    assert decoded.count == wanted["count"]
     for column, (flags, lows, highs) in wanted["columns"].items():
-        extent = found.columns[int(column)]
+        extent = decoded.columns[int(column)]
         assert extent.flags.tolist() == flags
         assert [str(value) for value in extent.lows.tolist()] == lows
         assert [str(value) for value in extent.highs.tolist()] == highs
-    assert bounds.encode(found) == plain
+    assert bounds.encode(decoded) == plain
 
 
 @given(st.binary(max_size=300))
@@ -198,7 +201,7 @@ def test_any_bytes_are_no_bounds(raw: bytes) -> None:
     for data in (raw, whole[:-1], whole + b"x", whole[:9] + raw):
         if data != whole:
             try:
-                found = bounds.decode(data, "bounds")
+                decoded = bounds.decode(data, "bounds")
             except errors.VerificationError:
                 continue
-            assert bounds.encode(found) == data
+            assert bounds.encode(decoded) == data

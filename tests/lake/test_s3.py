@@ -74,9 +74,9 @@ def test_a_lake_in_a_bucket(tmp_path: Path, endpoint: str, properties: dict[str,
     store.append(table, once(rows(500, 100)), 50)
     snapshot = store.snapshot(table)
     assert (snapshot.files_total, snapshot.rows) == (12, 600)
-    kept = store.plan(table, snapshot, Hit(store.token(table, span(120, 180))))
-    assert {2, 3} <= {file.number for file in kept.files}
-    assert len(kept.files) < 12
+    plan = store.plan(table, snapshot, Hit(store.token(table, span(120, 180))))
+    assert {2, 3} <= {file.number for file in plan.files}
+    assert len(plan.files) < 12
     assert set(numbers(read(store, table, span(120, 180)))) >= set(range(120, 181))
     gone = read(store, table).slice(0, 10).column("row_id").combine_chunks()
     store.replace(table, snapshot, gone, once(rows(1_000, 3)))
@@ -90,8 +90,8 @@ def test_a_lake_in_a_bucket(tmp_path: Path, endpoint: str, properties: dict[str,
     # Another client, with nothing but the key and the address.
     again = store_of(tmp_path, Warehouse.open(PLACE, properties))
     assert numbers(read(again, table)) == expected
-    found = store_system(endpoint).get_file_info(fs.FileSelector("bucket", recursive=True))
-    files = [info.path for info in found if info.type == fs.FileType.File]
+    objects = store_system(endpoint).get_file_info(fs.FileSelector("bucket", recursive=True))
+    files = [info.path for info in objects if info.type == fs.FileType.File]
     assert files
     assert all(path.startswith("bucket/some/prefix/louver/t5/") for path in files)
     assert sum(path.endswith(".parquet") for path in files) == 1
@@ -129,8 +129,8 @@ def test_a_bucket_behind_the_service(tmp_path: Path, properties: dict[str, str])
         assert set(numbers(read(store, table, span(50, 60)))) >= set(range(50, 61))
         assert len(store.plan(table, store.snapshot(table), Everything()).files) == 10
         assert numbers(read(store, table)) == list(range(200))
-    assert "something" not in running.told
-    assert running.told == "trusted: []\n"
+    assert "something" not in running.output
+    assert running.output == "trusted: []\n"
 
 
 @pytest.fixture

@@ -16,20 +16,20 @@ CANARY, NUMBER = "canary-8f3a", 7_731_946_201
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     known_key(tmp_path / "k.louverkey")
     return tmp_path
 
 
 @pytest.fixture
-def con(place: Path) -> Iterator[Any]:
-    connection = opened(place)
+def con(folder: Path) -> Iterator[Any]:
+    connection = opened(folder)
     yield connection
     connection.close()
 
 
-def opened(place: Path, **options: Any) -> Any:
-    return louver.connect(f"lake:///{place}/warehouse", keys=place / "k.louverkey", **options)
+def opened(folder: Path, **options: Any) -> Any:
+    return louver.connect(f"lake:///{folder}/warehouse", keys=folder / "k.louverkey", **options)
 
 
 def filled(con: Any, files: int = 10) -> None:
@@ -39,14 +39,14 @@ def filled(con: Any, files: int = 10) -> None:
     con.execute(f"INSERT INTO t SELECT i, 'n' || i, i / 4 FROM range({10 * files}) r(i)")
 
 
-def test_what_lies_there_holds_no_plaintext(place: Path, con: Any) -> None:
+def test_what_lies_there_holds_no_plaintext(folder: Path, con: Any) -> None:
     con.execute(f'CREATE TABLE "t-{CANARY}" ("c-{CANARY}" VARCHAR, number BIGINT)')
     con.execute(f"INSERT INTO \"t-{CANARY}\" VALUES ('v-{CANARY}', {NUMBER})")
     con.execute(f'SELECT * FROM "t-{CANARY}" WHERE number = {NUMBER}').fetchall()
     con.execute(f'UPDATE "t-{CANARY}" SET number = number + 1 WHERE "c-{CANARY}" LIKE \'v-%\'')
     con.execute(f'ALTER TABLE "t-{CANARY}" ADD COLUMN "d-{CANARY}" INTEGER')
     con.close()
-    files = [path for path in (place / "warehouse").rglob("*") if path.is_file()]
+    files = [path for path in (folder / "warehouse").rglob("*") if path.is_file()]
     assert len(files) > 10
     needles = [CANARY.encode(), str(NUMBER).encode(), NUMBER.to_bytes(8, "little")]
     needles += [NUMBER.to_bytes(8, "big"), b"canary", (NUMBER ^ 1 << 63).to_bytes(8, "little")]
@@ -58,8 +58,8 @@ def test_what_lies_there_holds_no_plaintext(place: Path, con: Any) -> None:
 def test_files_are_skipped_and_the_ledger_says_what_was_shown(con: Any) -> None:
     filled(con)
     con.execute("SELECT sum(price) FROM t WHERE n BETWEEN 31 AND 38").fetchall()
-    (one,) = con.lake.fetched()
-    assert (one.files_kept, one.files_total) == (1, 10)
+    (fetch,) = con.lake.fetched()
+    assert (fetch.files_kept, fetch.files_total) == (1, 10)
     facts = con.leakage().to_pylist()
     tokens = [fact for fact in facts if fact["kind"] == "eds.token"]
     assert len(tokens) == 1
@@ -77,9 +77,9 @@ def test_explain_tells_the_price_first_and_the_files_afterwards(con: Any) -> Non
     filled(con)
     before = con.leakage().num_rows
     sql = "SELECT name FROM t WHERE n < 12 AND NOT name >= 'n5'"
-    told = con.sql(sql).explain(leakage=True)
-    assert "c1 IN $1 AND c2 IN $2" in told.replace("\n         ", " ")
-    assert told.count("meet token") == 2
+    explanation = con.sql(sql).explain(leakage=True)
+    assert "c1 IN $1 AND c2 IN $2" in explanation.replace("\n         ", " ")
+    assert explanation.count("meet token") == 2
     assert con.leakage().num_rows == before
     analyzed = con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[0][1]
     assert "2 of 10 kept, 0 of them in vain" in analyzed
@@ -103,7 +103,7 @@ def test_ceilings_keep_columns_out_of_the_index(con: Any) -> None:
         con.execute("CREATE TABLE u (n INTEGER ENC USING sdb)")
 
 
-def test_changes_transactions_and_time_travel(place: Path, con: Any) -> None:
+def test_changes_transactions_and_time_travel(folder: Path, con: Any) -> None:
     filled(con, 3)
     con.execute("BEGIN")
     con.execute("DELETE FROM t WHERE n < 5")
@@ -111,7 +111,7 @@ def test_changes_transactions_and_time_travel(place: Path, con: Any) -> None:
     con.execute("UPDATE t SET name = 'y' WHERE n = 100")
     con.execute("DELETE FROM t WHERE n = 29")
     assert con.execute("SELECT count(*), max(n) FROM t").fetchall() == [(25, 100)]
-    other = opened(place)
+    other = opened(folder)
     assert other.execute("SELECT count(*), max(n) FROM t").fetchall() == [(30, 29)]
     con.execute("ROLLBACK")
     assert con.execute("SELECT count(*), max(n) FROM t").fetchall() == [(30, 29)]
@@ -139,7 +139,7 @@ def test_a_transaction_changes_one_table(con: Any) -> None:
     assert con.execute("SELECT count(*) FROM a").fetchall() == [(0,)]
 
 
-def test_tables_are_made_changed_and_dropped(place: Path, con: Any) -> None:
+def test_tables_are_made_changed_and_dropped(folder: Path, con: Any) -> None:
     filled(con, 2)
     con.execute("CREATE TABLE u AS SELECT n, price * 2 AS p FROM t WHERE n < 3")
     assert con.execute("FROM u ORDER BY n").fetchall()[2][0] == 2
@@ -161,12 +161,12 @@ def test_tables_are_made_changed_and_dropped(place: Path, con: Any) -> None:
             con.execute(bad)
     con.execute("INSERT INTO keyed VALUES (1, 7) ON CONFLICT DO UPDATE SET x = 7")
     con.close()
-    again = opened(place)
+    again = opened(folder)
     assert again.execute("SELECT count(*) FROM v").fetchall() == [(3,)]
     assert again.execute("FROM keyed").fetchall() == [(1, 7)]
     assert files == 1
     again.execute("DROP VIEW v; DROP TABLE w; DROP TABLE t")
-    left = [p for p in (place / "warehouse/louver").glob("t*") if list(p.rglob("*.parquet"))]
+    left = [p for p in (folder / "warehouse/louver").glob("t*") if list(p.rglob("*.parquet"))]
     assert len(left) == 1
     again.close()
 
@@ -178,33 +178,33 @@ def test_keys_that_were_read_choose_the_files_of_another_table(con: Any) -> None
     con.execute("INSERT INTO s SELECT i * 10, 'w' || i FROM range(10) r(i)")
     sql = "SELECT t.name FROM t JOIN s ON t.n = s.k WHERE s.w IN ('w2', 'w7') ORDER BY ALL"
     assert con.execute(sql).fetchall() == [("n20",), ("n70",)]
-    kept = {one.table: one.files_kept for one in con.lake.fetched()}
-    assert kept["t"] == 2
+    counts = {fetch.table: fetch.files_kept for fetch in con.lake.fetched()}
+    assert counts["t"] == 2
     sql = "SELECT count(*) FROM t WHERE n IN (SELECT k FROM s WHERE w = 'w3')"
     assert con.execute(sql).fetchall() == [(1,)]
-    assert {one.table: one.files_kept for one in con.lake.fetched()}["t"] == 1
+    assert {fetch.table: fetch.files_kept for fetch in con.lake.fetched()}["t"] == 1
     # Where equality may not show, one range holds all keys.
     con.execute("CREATE TABLE u (k INTEGER, w VARCHAR); INSERT INTO u FROM s")
     sql = "SELECT count(*) FROM t JOIN u ON t.n = u.k WHERE u.w IN ('w2', 'w7')"
     assert con.execute(sql).fetchall() == [(2,)]
-    assert {one.table: one.files_kept for one in con.lake.fetched()}["t"] == 6
+    assert {fetch.table: fetch.files_kept for fetch in con.lake.fetched()}["t"] == 6
     sql = "SELECT count(*) FROM t LEFT JOIN s ON t.n = s.k AND s.w = 'w3'"
     assert con.execute(sql).fetchall() == [(100,)]
 
 
-def test_a_lake_joins_with_another_connection(place: Path, con: Any) -> None:
+def test_a_lake_joins_with_another_connection(folder: Path, con: Any) -> None:
     filled(con)
     con.close()
-    main = louver.connect(f"duckdb:///{place}/d.duckdb", keys=place / "k.louverkey")
+    main = louver.connect(f"duckdb:///{folder}/d.duckdb", keys=folder / "k.louverkey")
     main.execute("CREATE TABLE s (k INTEGER ENC, w VARCHAR ENC)")
     main.execute("INSERT INTO s VALUES (11, 'a'), (95, 'b')")
-    main.execute(f"ATTACH 'lake:///{place}/warehouse' AS lake")
+    main.execute(f"ATTACH 'lake:///{folder}/warehouse' AS lake")
     sql = "SELECT s.w, x.name FROM s JOIN lake.t AS x ON x.n = s.k WHERE s.w = 'b'"
     assert main.execute(sql).fetchall() == [("b", "n95")]
     assert "x" not in main.sql(sql).columns
-    told = main.sql(sql).explain(leakage=True)
-    assert "READ" in told
-    assert "lake.t" in told
+    explanation = main.sql(sql).explain(leakage=True)
+    assert "READ" in explanation
+    assert "lake.t" in explanation
     main.execute("CREATE TABLE copy AS SELECT n FROM lake.t WHERE n < 2")
     assert main.execute("SELECT count(*) FROM copy").fetchall() == [(2,)]
     facts = main.context.attached["lake"].ledger.facts()
@@ -216,7 +216,7 @@ def test_a_lake_joins_with_another_connection(place: Path, con: Any) -> None:
     main.close()
 
 
-def test_settings_of_lakes(place: Path, con: Any) -> None:
+def test_settings_of_lakes(folder: Path, con: Any) -> None:
     filled(con)
     con.execute("SET lake_pruning = off")
     before = con.leakage().num_rows
@@ -226,8 +226,8 @@ def test_settings_of_lakes(place: Path, con: Any) -> None:
     con.execute("RESET lake_pruning; SET lake_plan_only = on")
     assert con.execute("SELECT n FROM t WHERE n = 3").fetchall() == []
     con.execute("RESET lake_plan_only")
-    (found,) = con.lake.files("SELECT n FROM t WHERE n = 3")
-    assert len(found.paths) == 1
+    (files,) = con.lake.files("SELECT n FROM t WHERE n = 3")
+    assert len(files.paths) == 1
     con.execute("SET lake_index = off; CREATE TABLE bare (n INTEGER)")
     con.execute("SET lake_rows_per_file = 1; INSERT INTO bare VALUES (1), (2)")
     assert con.execute("SELECT n FROM bare WHERE n = 2").fetchall() == [(2,)]
@@ -239,7 +239,7 @@ def test_settings_of_lakes(place: Path, con: Any) -> None:
     ):  # fmt: skip
         with pytest.raises(louver.ProgrammingError):
             con.execute(bad)
-    database = louver.connect(f"duckdb:///{place}/d.duckdb", keys=place / "k.louverkey")
+    database = louver.connect(f"duckdb:///{folder}/d.duckdb", keys=folder / "k.louverkey")
     with pytest.raises(louver.Error) as raised:
         database.execute("SET lake_pruning = off")
     assert raised.value.code == "lake.only"
@@ -264,9 +264,9 @@ def test_every_type_comes_back(con: Any) -> None:
         ), name
 
 
-def test_keys_hold_among_writers(place: Path, con: Any) -> None:
+def test_keys_hold_among_writers(folder: Path, con: Any) -> None:
     con.execute("CREATE TABLE k (n INTEGER PRIMARY KEY, x INTEGER); INSERT INTO k VALUES (1, 1)")
-    other = opened(place)
+    other = opened(folder)
     con.execute("BEGIN; INSERT INTO k VALUES (3, 3)")
     other.execute("INSERT INTO k VALUES (3, 33)")
     with pytest.raises(louver.Error) as raised:
@@ -284,9 +284,9 @@ def test_keys_hold_among_writers(place: Path, con: Any) -> None:
     other.close()
 
 
-def test_a_transaction_reads_one_snapshot(place: Path, con: Any) -> None:
+def test_a_transaction_reads_one_snapshot(folder: Path, con: Any) -> None:
     filled(con, 1)
-    other = opened(place)
+    other = opened(folder)
     con.execute("BEGIN")
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(10,)]
     other.execute("DELETE FROM t WHERE n < 3")
@@ -306,15 +306,15 @@ def test_keys_show_nothing_of_columns_under_a_lower_ceiling(con: Any) -> None:
     con.execute("INSERT INTO s SELECT i, i, i FROM range(30) r(i)")
     sql = "SELECT t.name FROM t JOIN s ON t.n = s.k WHERE s.sec = 3"
     assert con.execute(sql).fetchall() == [("n3",)]
-    assert {one.table: one.files_kept for one in con.lake.fetched()}["t"] == 3
+    assert {fetch.table: fetch.files_kept for fetch in con.lake.fetched()}["t"] == 3
     assert not [fact for fact in con.leakage().to_pylist() if fact["kind"] == "eds.token"]
     con.execute("CREATE TABLE o (k INTEGER, w INTEGER); INSERT INTO o SELECT k, w FROM s")
     sql = "SELECT t.name FROM t JOIN o ON t.n = o.k WHERE o.w = 3"
-    told = con.sql(sql).explain(leakage=True)
-    assert "(keys read of o)" in told
-    assert "may hold n of rows of o" in told
+    explanation = con.sql(sql).explain(leakage=True)
+    assert "(keys read of o)" in explanation
+    assert "may hold n of rows of o" in explanation
     assert con.execute(sql).fetchall() == [("n3",)]
-    assert {one.table: one.files_kept for one in con.lake.fetched()}["t"] == 1
+    assert {fetch.table: fetch.files_kept for fetch in con.lake.fetched()}["t"] == 1
 
 
 def test_a_past_state_locks_nothing_up(con: Any) -> None:

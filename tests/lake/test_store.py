@@ -35,16 +35,16 @@ def table(store: LakeStore) -> Table:
 def test_rows_come_back_as_they_were(store: LakeStore, table: Table) -> None:
     assert store.snapshot(table).files_total == 0
     assert read(store, table).num_rows == 0
-    made = rows(0, 1_000)
-    batches = [made.slice(0, 333), made.slice(333, 0), made.slice(333)]
+    given = rows(0, 1_000)
+    batches = [given.slice(0, 333), given.slice(333, 0), given.slice(333)]
     assert store.append(table, iter(batches), 100) == 1_000
     snapshot = store.snapshot(table)
     assert (snapshot.files_total, snapshot.rows, snapshot.sequence) == (10, 1_000, 1)
     assert snapshot.unindexed == 0
-    found = read(store, table)
-    assert found.drop_columns(["row_id"]).equals(made)
+    answer = read(store, table)
+    assert answer.drop_columns(["row_id"]).equals(given)
     expected = [(n // 100) << 32 | n % 100 for n in range(1_000)]
-    assert found.column("row_id").to_pylist() == expected
+    assert answer.column("row_id").to_pylist() == expected
     assert store.append(table, once(), 100) == 0
     assert store.snapshot(table).sequence == 1, "nothing was written"
 
@@ -56,11 +56,11 @@ def test_files_are_named_in_the_order_of_their_rows(
     ids = iter(range(100))
     monkeypatch.setattr(data, "new_id", lambda: next(ids).to_bytes(16))
     store.append(table, once(rows(0, 800)), 100)
-    found = store.snapshot(table)
+    files = store.snapshot(table)
     first_rows = pa.array([number << 32 for number in range(8)], pa.int64())
-    store.replace(table, found, first_rows, once())
-    kept = store.plan(table, store.snapshot(table), Everything())
-    assert [entry.file_id for entry in kept.files] == [n.to_bytes(16) for n in range(8, 16)]
+    store.replace(table, files, first_rows, once())
+    plan = store.plan(table, store.snapshot(table), Everything())
+    assert [entry.file_id for entry in plan.files] == [n.to_bytes(16) for n in range(8, 16)]
 
 
 def test_only_files_that_may_hold_a_value_are_kept(store: LakeStore, table: Table) -> None:
@@ -68,31 +68,31 @@ def test_only_files_that_may_hold_a_value_are_kept(store: LakeStore, table: Tabl
     store.append(table, once(rows(1_000, 500)), 100)
     snapshot = store.snapshot(table)
 
-    def kept(where) -> list[int]:
-        found = store.plan(table, snapshot, where)
-        assert found.total == 15
-        return [entry.number for entry in found.files]
+    def numbers_of(where) -> list[int]:
+        pruned = store.plan(table, snapshot, where)
+        assert pruned.total == 15
+        return [entry.number for entry in pruned.files]
 
     def hit(low: int, high: int) -> Hit:
         return Hit(store.token(table, span(low, high)))
 
-    assert {2, 3, 4} <= set(kept(hit(250, 449)))
-    assert len(kept(hit(250, 449))) < 10
-    both = kept(All((hit(0, 99), hit(1_400, 1_499))))
+    assert {2, 3, 4} <= set(numbers_of(hit(250, 449)))
+    assert len(numbers_of(hit(250, 449))) < 10
+    both = numbers_of(All((hit(0, 99), hit(1_400, 1_499))))
     assert len(both) < 8
-    assert {0, 14} <= set(kept(Any((hit(0, 99), hit(1_400, 1_499)))))
-    assert 14 in kept(hit(1_499, 1_499))
+    assert {0, 14} <= set(numbers_of(Any((hit(0, 99), hit(1_400, 1_499)))))
+    assert 14 in numbers_of(hit(1_499, 1_499))
     assert set(numbers(read(store, table, span(250, 449)))) >= set(range(250, 450))
 
 
 def test_columns_are_read_alone_and_in_any_order(store: LakeStore, table: Table) -> None:
     store.append(table, once(rows(0, 10)), 4)
     files = store.plan(table, store.snapshot(table), All(())).files
-    found = list(store.read(table, files, [table.columns[2], table.columns[0]]))
-    assert [one.column_names for one in found] == [["t", "n"]] * 3
-    assert [one.num_rows for one in store.read(table, files, [])] == [4, 4, 2]
-    found = list(store.read(table, files, [], row_ids=True))
-    assert [one.column("row_id").to_pylist()[0] >> 32 for one in found] == [0, 1, 2]
+    batches = list(store.read(table, files, [table.columns[2], table.columns[0]]))
+    assert [batch.column_names for batch in batches] == [["t", "n"]] * 3
+    assert [batch.num_rows for batch in store.read(table, files, [])] == [4, 4, 2]
+    batches = list(store.read(table, files, [], row_ids=True))
+    assert [batch.column("row_id").to_pylist()[0] >> 32 for batch in batches] == [0, 1, 2]
 
 
 def test_an_added_column_is_null_in_old_files(store: LakeStore, table: Table) -> None:
@@ -101,23 +101,23 @@ def test_an_added_column_is_null_in_old_files(store: LakeStore, table: Table) ->
     table.columns.append(fresh)
     store.add_column(table, fresh)
     token = Hit(store.token(table, span(3, 4, column=10)))
-    kept = store.plan(table, store.snapshot(table), token)
-    assert len(kept.files) == 2, "no index knows the column yet"
+    plan = store.plan(table, store.snapshot(table), token)
+    assert len(plan.files) == 2, "no index knows the column yet"
     wider = rows(10, 10).append_column("extra", pa.array(range(10), pa.int32()))
     store.append(table, once(wider), 5)
-    found = read(store, table)
-    assert found.column("extra").to_pylist() == [None] * 10 + list(range(10))
-    assert found.schema.field("extra").type == pa.int32()
+    answer = read(store, table)
+    assert answer.column("extra").to_pylist() == [None] * 10 + list(range(10))
+    assert answer.schema.field("extra").type == pa.int32()
     snapshot = store.reindex(table)
-    kept = store.plan(table, snapshot, token)
-    assert [entry.number for entry in kept.files] == [2], "old files have no value there"
+    plan = store.plan(table, snapshot, token)
+    assert [entry.number for entry in plan.files] == [2], "old files have no value there"
 
 
 def test_rows_are_replaced(store: LakeStore, table: Table) -> None:
     store.append(table, once(rows(0, 100)), 10)
     before = store.snapshot(table)
-    found = read(store, table)
-    gone = found.filter(pc.is_in(found.column("n"), pa.array([3, 4, 55, *range(90, 100)])))
+    answer = read(store, table)
+    gone = answer.filter(pc.is_in(answer.column("n"), pa.array([3, 4, 55, *range(90, 100)])))
     assert store.replace(table, before, gone.column("row_id").combine_chunks(), once(rows(500, 7)))
     now = store.snapshot(table)
     wanted = [n for n in range(100) if n not in {3, 4, 55} and n < 90] + list(range(500, 507))
@@ -162,40 +162,40 @@ def test_who_compacts_and_who_deletes_do_not_mix(store: LakeStore, table: Table)
     store.compact(table, 15)
     with pytest.raises(errors.OperationalError, match="same time"):
         store.replace(table, old, pa.array([2], pa.int64()), once())
-    for place in range(parts.MOST_SMALL + 3):
-        store.append(table, once(rows(100 + place, 1)))
+    for index in range(parts.MOST_SMALL + 3):
+        store.append(table, once(rows(100 + index, 1)))
     with pytest.raises(errors.OperationalError, match="same time"):
         store.replace(table, old, pa.array([2], pa.int64()), once())
     assert numbers(read(store, table)) == [*range(30), *range(100, 119)]
 
 
 def test_a_null_counts_as_no_value_or_as_any(store: LakeStore) -> None:
-    for place, (reading, least) in enumerate((("no-value", 0), ("any-value", 10)), 6):
-        table = new_table(store, place, nulls=reading)
+    for index, (reading, least) in enumerate((("no-value", 0), ("any-value", 10)), 6):
+        table = new_table(store, index, nulls=reading)
         store.append(table, once(rows(0, 100)), 10)
         none = Span(8, OFFSET + 100_000, OFFSET + 100_001)
-        kept = store.plan(table, store.snapshot(table), Hit(store.token(table, none)))
-        assert least <= len(kept.files) <= least + 2
+        plan = store.plan(table, store.snapshot(table), Hit(store.token(table, none)))
+        assert least <= len(plan.files) <= least + 2
 
 
 def test_time_travel(store: LakeStore, table: Table) -> None:
     seen = []
-    for place in range(3):
-        store.append(table, once(rows(10 * place, 10)), 10)
+    for index in range(3):
+        store.append(table, once(rows(10 * index, 10)), 10)
         seen.append(store.snapshot(table))
-    for place, one in enumerate(seen):
-        for at in (one.id, one.created_at):
-            found = store.snapshot(table, at)
-            assert found.id == one.id
-            assert numbers(read(store, table, snapshot=found)) == list(range(10 * (place + 1)))
+    for index, snapshot in enumerate(seen):
+        for at in (snapshot.id, snapshot.created_at):
+            state = store.snapshot(table, at)
+            assert state.id == snapshot.id
+            assert numbers(read(store, table, snapshot=state)) == list(range(10 * (index + 1)))
     assert store.snapshot(table, datetime.now(UTC) + timedelta(hours=1)).id == seen[-1].id
     for at in (123, seen[0].created_at - timedelta(days=1)):
         with pytest.raises(errors.ProgrammingError, match="no snapshot"):
             store.snapshot(table, at)
     listed = store.history(table)
-    assert listed.column("snapshot_id").to_pylist() == [one.id for one in seen]
+    assert listed.column("snapshot_id").to_pylist() == [at_time.id for at_time in seen]
     assert listed.column("rows").to_pylist() == [10, 20, 30]
-    assert listed.column("made").to_pylist() == [one.created_at for one in seen]
+    assert listed.column("made").to_pylist() == [state.created_at for state in seen]
 
 
 def test_expired_snapshots_go_with_what_only_they_had(store: LakeStore, table: Table) -> None:
@@ -218,8 +218,8 @@ def test_expired_snapshots_go_with_what_only_they_had(store: LakeStore, table: T
 
 
 def test_small_files_are_compacted(store: LakeStore, table: Table) -> None:
-    for place in range(6):
-        store.append(table, once(rows(10 * place, 10)), 10)
+    for index in range(6):
+        store.append(table, once(rows(10 * index, 10)), 10)
     store.append(table, once(rows(60, 25)), 25)
     before = store.snapshot(table)
     now = store.compact(table, 25)
@@ -237,26 +237,26 @@ def test_sorted_files_have_narrow_ranges(store: LakeStore, table: Table) -> None
     wide = store.plan(table, store.snapshot(table), Hit(store.token(table, span(200, 201))))
     assert len(wide.files) > 10
     now = store.compact(table, 20, [table.columns[0]])
-    found = read(store, table)
-    assert found.column("n").to_pylist() == list(range(400))
-    assert found.drop_columns(["row_id"]).equals(rows(0, 400))
+    answer = read(store, table)
+    assert answer.column("n").to_pylist() == list(range(400))
+    assert answer.drop_columns(["row_id"]).equals(rows(0, 400))
     assert len(store.plan(table, now, Hit(store.token(table, span(200, 201)))).files) < 10
 
 
 def test_many_small_commits_are_merged(store: LakeStore, table: Table) -> None:
-    for place in range(40):
-        store.append(table, once(rows(3 * place, 3)), 2)
+    for index in range(40):
+        store.append(table, once(rows(3 * index, 3)), 2)
     snapshot = store.snapshot(table)
     assert snapshot.files_total == 80
     assert len(snapshot.root.parts) <= parts.MOST_SMALL + 1
     assert len(snapshot.root.sides) <= parts.MOST_SMALL + 1
     assert numbers(read(store, table)) == list(range(120))
-    kept = store.plan(table, snapshot, Hit(store.token(table, span(60, 62))))
-    assert len(kept.files) < 20
+    plan = store.plan(table, snapshot, Hit(store.token(table, span(60, 62))))
+    assert len(plan.files) < 20
     gone = read(store, table, span(60, 62))
     gone = gone.filter(pc.field("n") == 61).column("row_id").combine_chunks()
-    for place in range(40, 60):
-        store.append(table, once(rows(3 * place, 3)), 2)
+    for index in range(40, 60):
+        store.append(table, once(rows(3 * index, 3)), 2)
     store.replace(table, snapshot, gone, once())
     assert numbers(read(store, table)) == [n for n in range(180) if n != 61]
     assert numbers(read(store, table, snapshot=snapshot)) == list(range(120))
@@ -269,9 +269,9 @@ def test_parts_never_outgrow_a_segment() -> None:
         return SimpleNamespace(part=SimpleNamespace(live_count=count))
 
     small = [part(count) for count in [1] * 9 + [10_000, 12_000, 15_000, 16_000]]
-    found = parts._chosen(small)
-    assert sum(one.part.live_count for one in found) <= MAX_PART_FILES
-    assert len(found) >= 9
+    choice = parts._chosen(small)
+    assert sum(choice_part.part.live_count for choice_part in choice) <= MAX_PART_FILES
+    assert len(choice) >= 9
 
 
 def test_the_index_can_be_off_and_made_later(store: LakeStore) -> None:
@@ -280,16 +280,16 @@ def test_the_index_can_be_off_and_made_later(store: LakeStore) -> None:
     snapshot = store.snapshot(table)
     assert snapshot.unindexed == 10
     table.lake["on"] = True
-    asked = Hit(store.token(table, span(0, 9)))
-    assert len(store.plan(table, snapshot, asked).files) == 10
+    condition = Hit(store.token(table, span(0, 9)))
+    assert len(store.plan(table, snapshot, condition).files) == 10
     now = store.reindex(table)
     assert now.unindexed == 0
-    assert len(store.plan(table, now, asked).files) < 5
+    assert len(store.plan(table, now, condition).files) < 5
     assert numbers(read(store, table)) == list(range(100))
     table.lake["bits"] = 32_768
     again = store.reindex(table)
-    asked = Hit(store.token(table, span(0, 9)))
-    assert len(store.plan(table, again, asked).files) < 5
+    condition = Hit(store.token(table, span(0, 9)))
+    assert len(store.plan(table, again, condition).files) < 5
 
 
 def test_tokens_of_other_tables_are_refused(store: LakeStore, table: Table) -> None:
@@ -314,9 +314,9 @@ def test_writers_in_threads(store: LakeStore, table: Table, tmp_path: Path) -> N
     def work(number: int) -> None:
         own = new_store(tmp_path)
         try:
-            for place in range(7):
-                own.append(table, once(rows(1_000 * number + 10 * place, 10)), 5)
-                assert own.snapshot(table).sequence > place
+            for offset in range(7):
+                own.append(table, once(rows(1_000 * number + 10 * offset, 10)), 5)
+                assert own.snapshot(table).sequence > offset
         except BaseException as error:  # noqa: BLE001
             failed.append(error)
 
@@ -326,7 +326,7 @@ def test_writers_in_threads(store: LakeStore, table: Table, tmp_path: Path) -> N
     for thread in threads:
         thread.join()
     assert not failed, failed
-    wanted = [1_000 * number + place for number in range(3) for place in range(70)]
+    wanted = [1_000 * number + offset for number in range(3) for offset in range(70)]
     assert numbers(read(store, table)) == wanted
     snapshot = store.snapshot(table)
     assert snapshot.sequence == 21
@@ -353,26 +353,26 @@ ACTIONS = st.lists(
 def test_a_table_is_the_rows_that_it_should_have(tmp_path_factory, actions) -> None:
     store = new_store(tmp_path_factory.mktemp("any"))
     table, held, fresh = new_table(store), set[int](), 0
-    for kind, one, two in actions:
+    for kind, size, two in actions:
         if kind == "append":
-            store.append(table, once(rows(fresh, one)), two)
-            held |= set(range(fresh, fresh + one))
-            fresh += one
+            store.append(table, once(rows(fresh, size)), two)
+            held |= set(range(fresh, fresh + size))
+            fresh += size
         elif kind == "delete" and held:
-            found = read(store, table)
-            gone = [n % one == two % one for n in found.column("n").to_pylist()]
-            ids = found.column("row_id").filter(pa.array(gone)).combine_chunks()
+            answer = read(store, table)
+            gone = [n % size == two % size for n in answer.column("n").to_pylist()]
+            ids = answer.column("row_id").filter(pa.array(gone)).combine_chunks()
             store.replace(table, store.snapshot(table), ids, once())
-            held = {n for n in held if n % one != two % one}
+            held = {n for n in held if n % size != two % size}
         elif kind == "compact":
-            store.compact(table, one, [table.columns[0]] if two else [])
+            store.compact(table, size, [table.columns[0]] if two else [])
         elif kind == "reindex":
             store.reindex(table)
         elif kind == "expire":
-            store.expire(table, one)
+            store.expire(table, size)
         snapshot = store.snapshot(table)
-        found = read(store, table)
-        assert numbers(found) == sorted(held)
+        answer = read(store, table)
+        assert numbers(answer) == sorted(held)
         assert snapshot.rows == len(held)
         wanted = {n for n in held if 5 <= n <= 11}
         assert wanted <= set(numbers(read(store, table, span(5, 11))) if held else ())

@@ -40,9 +40,9 @@ def table(store: LakeStore) -> Table:
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
-    found = sorted((folder / "lake/louver/t5").glob(pattern))
-    assert found
-    return found
+    paths = sorted((folder / "lake/louver/t5").glob(pattern))
+    assert paths
+    return paths
 
 
 def refuse(store: LakeStore, table: Table, code: str = "lake.tampered") -> None:
@@ -127,18 +127,18 @@ def test_an_empty_table_is_not_believed_later(folder: Path, store: LakeStore, ta
 class Liar:
     """A pruner that answers what it likes."""
 
-    kept: FilePlan
+    answer: FilePlan
 
     def plan(self, table, snapshot_id, where):
-        return self.kept
+        return self.answer
 
 
 def test_a_pruner_can_name_no_other_file(folder: Path, store: LakeStore, table: Table) -> None:
     snapshot = store.snapshot(table)
     honest = plan(store.warehouse.objects, snapshot.root, Everything())
     store.pruner = Liar(honest)
-    asked = Hit(store.token(table, span(0, 1)))
-    assert read(store, table, asked).num_rows == 60
+    hit = Hit(store.token(table, span(0, 1)))
+    assert read(store, table, hit).num_rows == 60
     first, second = honest.files[:2]
     for lie in (
         replace(honest, total=5),
@@ -153,22 +153,22 @@ def test_a_pruner_can_name_no_other_file(folder: Path, store: LakeStore, table: 
     ):
         store.pruner = Liar(lie)
         with pytest.raises(errors.VerificationError):
-            store.plan(table, snapshot, asked)
+            store.plan(table, snapshot, hit)
 
 
 def test_an_index_that_lies_is_found_out(folder: Path, table: Table) -> None:
     """Bits of rows that a token reads: altered ones would hide files."""
     store = new_store(folder)
-    asked = Hit(store.token(table, span(45, 46)))
+    hit = Hit(store.token(table, span(45, 46)))
     side = max(files(folder, "metadata/*.puffin"), key=lambda path: path.stat().st_size)
     raw = side.read_bytes()
     begin = raw.index(b"LVSG")
     refused = 0
-    for place in range(begin + 48, begin + 48 + 16_384, 97):
-        side.write_bytes(raw[:place] + bytes([raw[place] ^ 255]) + raw[place + 1 :])
+    for row_id in range(begin + 48, begin + 48 + 16_384, 97):
+        side.write_bytes(raw[:row_id] + bytes([raw[row_id] ^ 255]) + raw[row_id + 1 :])
         fresh = new_store(folder)
         try:
-            fresh.plan(table, fresh.snapshot(table), asked)
+            fresh.plan(table, fresh.snapshot(table), hit)
         except errors.VerificationError:
             refused += 1
     assert refused > 100, "a small segment bears one tag over all its rows"
@@ -206,8 +206,8 @@ def test_any_altered_file_is_found_out_or_harmless(folder: Path, data) -> None:
         table = table_of(store)
         store.history(table)
         assert set(range(15, 25)) <= set(numbers(read(store, table, span(15, 24))))
-        found = read(store, table)
-        assert found.drop_columns(["row_id"]).equals(rows(0, 60))
+        answer = read(store, table)
+        assert answer.drop_columns(["row_id"]).equals(rows(0, 60))
     except errors.Error:
         pass
     finally:

@@ -52,29 +52,29 @@ class Judge:
 
     def verdict(self) -> Verdict:
         """Every step, in order."""
-        found = Verdict()
+        verdict = Verdict()
         observer = Observer(self._ask)
         for step in self.recorder.steps:
             for proposal in observer.see(step):
                 behind = [step.named.get(name) for name in proposal.columns]
-                named = [one for one in behind if one is not None]
-                if _itself(named) or all(one.representation == "plain" for one in named):
+                named = [entry for entry in behind if entry is not None]
+                if _itself(named) or all(entry.representation == "plain" for entry in named):
                     continue
                 if self.holds(proposal):
-                    self._check(found, step, proposal, named)
-        return found
+                    self._check(verdict, step, proposal, named)
+        return verdict
 
     def _check(
-        self, found: Verdict, step: Step, proposal: Proposal, named: Sequence[Named]
+        self, verdict: Verdict, step: Step, proposal: Proposal, named: Sequence[Named]
     ) -> None:
-        columns = tuple(f"{one.table}.{one.column}" for one in named)
-        found.established.add((proposal.kind, columns))
+        columns = tuple(f"{entry.table}.{entry.column}" for entry in named)
+        verdict.established.add((proposal.kind, columns))
         # Two representations of one column, or one that was dropped and made again.
         if not self._entailed(proposal, named, step.facts):
             shown = tuple(
-                f"{c} ({one.representation})" for c, one in zip(columns, named, strict=True)
+                f"{c} ({entry.representation})" for c, entry in zip(columns, named, strict=True)
             )
-            found.violations.append(
+            verdict.violations.append(
                 Violation(proposal.kind, shown, step.sql, proposal.detail[:300])
             )
 
@@ -141,9 +141,9 @@ class Judge:
     # ------------------------------------------------------------------ is it stated?
 
     def _entailed(self, proposal: Proposal, named: Sequence[Named], facts: Sequence[Fact]) -> bool:
-        def some(one: Named, least: str, kinds: tuple[str, ...] = ()) -> bool:
+        def some(entry: Named, least: str, kinds: tuple[str, ...] = ()) -> bool:
             return any(
-                _about(fact, one) and LEVELS.index(fact.level) >= LEVELS.index(least)
+                _about(fact, entry) and LEVELS.index(fact.level) >= LEVELS.index(least)
                 and (not kinds or fact.kind.startswith(kinds))
                 for fact in facts
             )  # fmt: skip
@@ -170,8 +170,8 @@ class Judge:
                 table = named[0].table.lower()
                 return any(f.table.lower() == table and f.level != "size" for f in facts)
             case "constant":
-                return any(some(one, "equality") for one in named) or any(
-                    some(one, "access", ("text.", "sdb.", "sum.")) for one in named
+                return any(some(entry, "equality") for entry in named) or any(
+                    some(entry, "access", ("text.", "sdb.", "sum.")) for entry in named
                 )
         raise AssertionError(proposal.kind)
 
@@ -181,17 +181,17 @@ class Judge:
         if named[0].ids == named[1].ids:
             # Two forms of one column: what each shows is stated for the column.
             return any(_about(f, named[0]) and f.level in LEVELS[2:] for f in facts)
-        told = [
+        facts_of = [
             {f.text for f in facts
-             if _about(f, one) and f.kind in ("eq.join", "ord.join")}
-            for one in named
+             if _about(f, entry) and f.kind in ("eq.join", "ord.join")}
+            for entry in named
         ]  # fmt: skip
         wide = all(
-            any(_about(f, one) and f.level == "plaintext" for f in facts)
-            or one.representation == "plain"
-            for one in named
+            any(_about(f, entry) and f.level == "plaintext" for f in facts)
+            or entry.representation == "plain"
+            for entry in named
         )
-        return bool(told[0] & told[1]) or wide
+        return bool(facts_of[0] & facts_of[1]) or wide
 
     # ------------------------------------------------------------------ nothing in vain
 
@@ -203,43 +203,43 @@ class Judge:
         sent = {text for step in steps for message in step.messages
                 for text in [getattr(message, "sql", getattr(message, "table", ""))]}  # fmt: skip
         ever = {
-            (stored.rsplit(".", 1)[1], one.table, one.column)
-            for step in steps for stored, one in step.named.items()
+            (stored.rsplit(".", 1)[1], entry.table, entry.column)
+            for step in steps for stored, entry in step.named.items()
         }  # fmt: skip
-        found = []
+        violations = []
         for fact in steps[-1].facts:
             where = tuple(f"{fact.table}.{column}" for column in fact.columns)
             for column in fact.columns:
                 if (fact.table, column) not in self.recorder.ever_named:
-                    found.append(Violation("never sent", where, fact.text, fact.kind))
+                    violations.append(Violation("never sent", where, fact.text, fact.kind))
             if fact.kind in ("eq.open", "ord.open") and self._visible(fact):
                 kinds = {"eq.open": ("equality",), "ord.open": ("order",)}[fact.kind]
                 if not any((kind, where) in verdict.established for kind in kinds):
-                    found.append(Violation("stated in vain", where, fact.text, fact.kind))
+                    violations.append(Violation("stated in vain", where, fact.text, fact.kind))
             if fact.kind == "eq.join" and not self._meets(fact, verdict):
-                found.append(Violation("stated in vain", where, fact.text, fact.kind))
+                violations.append(Violation("stated in vain", where, fact.text, fact.kind))
             if fact.kind == "rows" and not any(
                 stored in text
                 for stored, table, column in ever
                 if table == fact.table and column in fact.columns
                 for text in sent
             ):
-                found.append(Violation("stated in vain", where, fact.text, fact.kind))
-        return found
+                violations.append(Violation("stated in vain", where, fact.text, fact.kind))
+        return violations
 
     def _visible(self, fact: Fact) -> bool:
         """Whether the data of some moment would show it."""
-        for one in self.recorder.named.values():
-            if (one.table, one.column) == (fact.table, fact.columns[0]):
+        for entry in self.recorder.named.values():
+            if (entry.table, entry.column) == (fact.table, fact.columns[0]):
                 now = self.recorder.steps[-1].snapshot
                 rows = {row for name, values in now.items()
-                        if self.recorder.named.get(name) == one for row in values}  # fmt: skip
-                truth = self.recorder.truth.get(one.ids, {})
+                        if self.recorder.named.get(name) == entry for row in values}  # fmt: skip
+                truth = self.recorder.truth.get(entry.ids, {})
                 values = [truth[row] for row in rows if truth.get(row) is not None]
                 distinct = len({str(value) for value in values})
-                if fact.kind == "eq.open" and one.representation == "eq":
+                if fact.kind == "eq.open" and entry.representation == "eq":
                     return distinct < len(values)
-                if fact.kind == "ord.open" and one.representation == "ord":
+                if fact.kind == "ord.open" and entry.representation == "ord":
                     # Values of one range have one code; whether they show depends on the ranges.
                     return distinct >= 2 * LEAST_RANKS and " ranges of " not in fact.text
         return False
@@ -250,16 +250,16 @@ class Judge:
             if kind == "join" and all(name.rsplit(".", 1)[1] in fact.text for name in columns):
                 return True
         sides = [
-            {str(v) for v in self.recorder.truth.get(one.ids, {}).values() if v is not None}
-            for one in set(self.recorder.named.values())
-            if f"{one.table}.{one.column}" in fact.text and one.representation == "eq"
+            {str(v) for v in self.recorder.truth.get(entry.ids, {}).values() if v is not None}
+            for entry in set(self.recorder.named.values())
+            if f"{entry.table}.{entry.column}" in fact.text and entry.representation == "eq"
         ]
         return len(sides) < 2 or not set.intersection(*sides)
 
 
 def _itself(named: Sequence[Named]) -> bool:
     """Whether two stored columns are one, under an old name and a new one."""
-    places = {(one.ids, one.representation) for one in named}
+    places = {(entry.ids, entry.representation) for entry in named}
     return len(named) > 1 and len(places) == 1
 
 
@@ -267,8 +267,8 @@ def _by_number(proposal: Proposal) -> Proposal:
     return Proposal("order", proposal.columns, ranks={row: row for row in proposal.ranks})
 
 
-def _about(fact: Fact, one: Named) -> bool:
-    return fact.table.lower() == one.table.lower() and one.column.lower() in {
+def _about(fact: Fact, entry: Named) -> bool:
+    return fact.table.lower() == entry.table.lower() and entry.column.lower() in {
         column.lower() for column in fact.columns
     }
 
@@ -282,5 +282,5 @@ def _length(value: Any) -> int | None:
 
 
 def _ranks(values: Sequence[Any]) -> list[float]:
-    order = {value: place for place, value in enumerate(sorted(set(values)))}
+    order = {value: rank for rank, value in enumerate(sorted(set(values)))}
     return [float(order[value]) for value in values]

@@ -63,25 +63,25 @@ class Observer:
         fresh = _layer_keys(step) - self._layer_keys
         self._layer_keys |= fresh
         looked = dict(step.snapshot) if fresh else dict(changed)
-        found = []
+        findings = []
         for name, values in looked.items():
             for row, value in values.items():
                 if value is not None and not _trivial(value):
                     self._holders[_key(value)].add((name, row))
-            for opened in self._peeled(values):
+            for opened in self._opened(values):
                 for row, value in opened.items():
                     if value is not None:
                         self._holders[_key(value)].add((name, row))
-                found += [*_nulls(name, opened), *_orders(name, opened)]
+                findings += [*_nulls(name, opened), *_orders(name, opened)]
         changed = looked
-        found += [*self._equal(set(changed))] if changed else []
+        findings += [*self._equal(set(changed))] if changed else []
         for name, values in changed.items():
-            found += _nulls(name, values)
-            found += _orders(name, values)
-            found += _lengths(name, values)
-        return [*found, *self._statements(step), *self._tokens(step)]
+            findings += _nulls(name, values)
+            findings += _orders(name, values)
+            findings += _lengths(name, values)
+        return [*findings, *self._statements(step), *self._tokens(step)]
 
-    def _peeled(self, values: Values) -> Iterator[Values]:
+    def _opened(self, values: Values) -> Iterator[Values]:
         """Codes under every key of a layer that was ever sent, whatever became of the statement."""
         codes = {row: _bytes(value) for row, value in values.items()}
         if not codes or not all(codes.values()):
@@ -90,7 +90,7 @@ class Observer:
             opened = {}
             for row, code in codes.items():
                 pad = hashlib.sha256(key + row.to_bytes(8, "big", signed=True)).digest()
-                bare = bytes(one ^ other for one, other in zip(code, pad, strict=False))
+                bare = bytes(left ^ other for left, other in zip(code, pad, strict=False))
                 opened[row] = _like(values[row], bare)
             yield opened
 
@@ -103,12 +103,12 @@ class Observer:
                 continue
             columns = sorted({name for name, _ in holders})
             for name in columns:
-                mine = [place for place in holders if place[0] == name]
+                mine = [holder for holder in holders if holder[0] == name]
                 if len(mine) > 1 and name in changed:
                     alone[name].append(mine)
             for pair in itertools.combinations(columns, 2):
                 if changed.intersection(pair):
-                    both[pair].append([place for place in holders if place[0] in pair])
+                    both[pair].append([holder for holder in holders if holder[0] in pair])
         for name, classes in alone.items():
             yield Proposal("equality", (name,), classes)
         for pair, classes in both.items():
@@ -160,10 +160,10 @@ class Observer:
                         continue
                     call = f"{function}({arguments.format(column)})"
                     try:
-                        found = self._ask(f"SELECT row_id, {call} FROM {table}", (token,))
+                        matches = self._ask(f"SELECT row_id, {call} FROM {table}", (token,))
                     except Exception:  # noqa: BLE001 - not a token of this function
                         continue
-                    ranks = {row: rank for row, rank in found if rank is not None}
+                    ranks = {row: rank for row, rank in matches if rank is not None}
                     if len(set(ranks.values())) > 1:
                         yield Proposal(function, (name,), ranks=ranks)
 

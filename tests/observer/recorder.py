@@ -121,7 +121,7 @@ class Recorder:
         self.session.close()
 
     def _look(self) -> Snapshot:
-        found: Snapshot = {}
+        snapshot: Snapshot = {}
         tables = {table.local_name: table for table in self.session.context.catalog.tables.values()}
         for row in self.engine.query(Statement(_COLUMNS)).to_pylist():
             server = f"{quote(row['schema_name'])}.{quote(row['table_name'])}"
@@ -132,10 +132,10 @@ class Recorder:
             for name in held.column_names:
                 if name != "row_id":
                     values = held.column(name).to_pylist()
-                    found[f"{server}.{name}"] = dict(zip(ids, values, strict=True))
+                    snapshot[f"{server}.{name}"] = dict(zip(ids, values, strict=True))
             if server in tables:
                 self._learn(tables[server], server, held)
-        return found
+        return snapshot
 
     def _learn(self, table: Table, server: str, held: pa.Table) -> None:
         """The names and the truth, for the judge."""
@@ -145,8 +145,8 @@ class Recorder:
             for representation, stored in column.stored.items():
                 now = Named(table.label, column.name, column.type, representation, ids)
                 # What a column was called before is that column still.
-                for name, one in self.named.items():
-                    if (one.ids, one.representation) == (ids, representation):
+                for name, entry in self.named.items():
+                    if (entry.ids, entry.representation) == (ids, representation):
                         self.named[name] = now
                 self.named[f"{server}.{stored}"] = now
             self._open(table, column, held, self.truth.setdefault(ids, {}))

@@ -77,7 +77,7 @@ def sessions(draw: st.DrawFn) -> list[str]:
         level = draw(st.sampled_from(("", *LEVELS)), label=f"ceiling of {name}")
         columns.append(f"{name} {type_} ENC{f' MAY REVEAL {level}' if level else ''}")
     head = draw(st.sampled_from(("", " MAY REVEAL equality", " MAY REVEAL access")))
-    made = [
+    statements = [
         f"CREATE TABLE staff (id INT, {', '.join(columns)})",
         f"CREATE TABLE dept (head VARCHAR ENC{head}, budget BIGINT ENC)",
         insert(40, draw(st.integers(0, 9))),
@@ -86,12 +86,12 @@ def sessions(draw: st.DrawFn) -> list[str]:
     shapes = st.sampled_from((*_QUERIES, *_QUERIES, *_CHANGES, "insert"))
     for shape in draw(st.lists(shapes, min_size=4, max_size=12)):
         if shape == "insert":
-            made.append(insert(10, draw(st.integers(10, 99))))
+            statements.append(insert(10, draw(st.integers(10, 99))))
             continue
         text = shape.format(
             condition=draw(st.sampled_from(_CONDITIONS)) if "{condition}" in shape else "",
             column=draw(st.sampled_from(tuple(COLUMNS))) if "{column}" in shape else "",
             level=draw(st.sampled_from(LEVELS)) if "{level}" in shape else "",
         )
-        made += text.split("; ")
-    return made
+        statements += text.split("; ")
+    return statements

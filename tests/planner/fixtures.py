@@ -76,26 +76,26 @@ def write(path: Path, cases: list[Case]) -> None:
 def world() -> tuple[Catalog, LocalEngine]:
     """Two tables whose server columns bear the paper's names."""
     catalog, home = Catalog("fixture"), LocalEngine()
-    for place, (name, sql) in enumerate(TABLES.items(), 1):
+    for index, (name, sql) in enumerate(TABLES.items(), 1):
         item = HomeObject("TABLE", "main", name, sql)
         home.binder.execute(sql)
-        table = Table("main", name, place, row_count=100)
+        table = Table("main", name, index, row_count=100)
         for id_, (column, type_) in enumerate(home.describe(f"FROM {name}"), 1):
-            made = Column(column, type_, id_, minimum=-1000, maximum=1000)
+            stored = Column(column, type_, id_, minimum=-1000, maximum=1000)
             if column in SECRET:
-                made.encrypted, made.scheme = True, "sdb"
-                made.stored = {"rnd": f"{column}_sealed", "sdb": f"{column}_e"}
+                stored.encrypted, stored.scheme = True, "sdb"
+                stored.stored = {"rnd": f"{column}_sealed", "sdb": f"{column}_e"}
             elif name in ("V", "W"):
-                coded(made)
+                coded(stored)
             elif name == "F":
-                of_files(made)
+                of_files(stored)
             elif column == "G":
-                made.encrypted, made.scheme, made.ceiling = True, "sealed", "access"
-                made.stored, made.minimum, made.maximum = {"rnd": "G_sealed"}, None, None
+                stored.encrypted, stored.scheme, stored.ceiling = True, "sealed", "access"
+                stored.stored, stored.minimum, stored.maximum = {"rnd": "G_sealed"}, None, None
             else:
-                made.stored = {"plain": column}
-            table.columns.append(made)
-        suffix = "" if place == 1 else str(place)
+                stored.stored = {"plain": column}
+            table.columns.append(stored)
+        suffix = "" if index == 1 else str(index)
         table.helper_one = f"S{suffix}_e"
         table.helper_random = f"R{suffix}_e"
         table.helper_unit = f"U{suffix}_e"
@@ -108,29 +108,29 @@ def world() -> tuple[Catalog, LocalEngine]:
     return catalog, home
 
 
-def coded(made: Column) -> None:
+def coded(column: Column) -> None:
     """A sealed column with codes."""
-    made.encrypted, made.scheme, made.ceiling = True, "onion", "order"
-    if made.name == "H":
-        made.scheme, made.ceiling = "sdb", "plaintext"
-    made.group, made.nullable = GROUPS.get(made.name, ""), made.name in NULLABLE
-    made.has_null = made.nullable
-    made.low, made.bits, made.coarse = -(1 << 31), 32, 24 if made.name == "H" else 0
-    made.minimum, made.maximum = (-1000, 1000) if made.name == "H" else (None, None)
-    made.stored = {"rnd": f"{made.name}_sealed"}
-    for kind in HELD[made.name]:
-        made.stored[kind] = f"{made.name}_{kind}"
+    column.encrypted, column.scheme, column.ceiling = True, "onion", "order"
+    if column.name == "H":
+        column.scheme, column.ceiling = "sdb", "plaintext"
+    column.group, column.nullable = GROUPS.get(column.name, ""), column.name in NULLABLE
+    column.has_null = column.nullable
+    column.low, column.bits, column.coarse = -(1 << 31), 32, 24 if column.name == "H" else 0
+    column.minimum, column.maximum = (-1000, 1000) if column.name == "H" else (None, None)
+    column.stored = {"rnd": f"{column.name}_sealed"}
+    for kind in HELD[column.name]:
+        column.stored[kind] = f"{column.name}_{kind}"
         if kind in ("eq", "ord"):
-            made.layers[kind] = "closed"
+            column.layers[kind] = "closed"
 
 
-def of_files(made: Column) -> None:
+def of_files(column: Column) -> None:
     """A column of a lake's files; S has no index."""
-    made.encrypted, made.scheme, made.ceiling = True, "files", "access"
-    made.minimum, made.maximum = None, None
-    made.stored = {"file": f"c{made.id}"}
-    if made.name != "S":
-        made.stored["eds"] = f"c{made.id}"
+    column.encrypted, column.scheme, column.ceiling = True, "files", "access"
+    column.minimum, column.maximum = None, None
+    column.stored = {"file": f"c{column.id}"}
+    if column.name != "S":
+        column.stored["eds"] = f"c{column.id}"
 
 
 def powers(update: Update) -> dict[int, int]:
@@ -142,13 +142,13 @@ def powers(update: Update) -> dict[int, int]:
 
 def slots_in(key: Key) -> set[int]:
     """The table occurrences of a key formula."""
-    found: set[int] = set()
+    slots: set[int] = set()
     if key.op in ("column", "ones", "random") and isinstance(key.args[-1], int):
-        found.add(key.args[-1])
+        slots.add(key.args[-1])
     for arg in key.args:
         if isinstance(arg, Key):
-            found |= slots_in(arg)
-    return found
+            slots |= slots_in(arg)
+    return slots
 
 
 def backend_of(table: Table) -> Backend:

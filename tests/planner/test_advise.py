@@ -86,13 +86,13 @@ def world() -> tuple[Catalog, LocalEngine]:
         home.binder.execute(sql)
         table = Table("main", name, number, row_count=rows, runs=[[0, rows]], runs_known=True)
         for column, (type_, low, high) in columns.items():
-            made = Column(column, type_, catalog.take_column_id(), True, "sealed", "access")
-            made.minimum, made.maximum, made.nullable = low, high, False
-            made.stored = {"rnd": f"e_{column}"}
-            made.seen = [str(n) for n in range(FEW[column])] if column in FEW else [MANY]
+            stored = Column(column, type_, catalog.take_column_id(), True, "sealed", "access")
+            stored.minimum, stored.maximum, stored.nullable = low, high, False
+            stored.stored = {"rnd": f"e_{column}"}
+            stored.seen = [str(n) for n in range(FEW[column])] if column in FEW else [MANY]
             if family(type_) == "number":
-                made.stored |= {"sum": f"s_{column}", "sum_high": f"h_{column}"}
-            table.columns.append(made)
+                stored.stored |= {"sum": f"s_{column}", "sum_high": f"h_{column}"}
+            table.columns.append(stored)
         catalog.add(table)
         catalog.objects.append(HomeObject("TABLE", "main", name, sql))
     return catalog, home
@@ -123,25 +123,25 @@ def advised() -> Any:
     home.close()
 
 
-def told(advised: Any, *texts: str) -> dict[str, str]:
+def advised_by(advised: Any, *texts: str) -> dict[str, str]:
     """What is recommended, in words, with its level."""
-    found = {}
-    for one in advised(*texts).recommendations:
-        match one.change:
-            case Raised(place):
-                found[advised.catalog.column(*place)[1].name] = one.level
+    texts_by_kind = {}
+    for item in advised(*texts).recommendations:
+        match item.change:
+            case Raised(path):
+                texts_by_kind[advised.catalog.column(*path)[1].name] = item.level
             case Grouped(places):
-                names = sorted(advised.catalog.column(*place)[1].name for place in places)
-                found[" = ".join(names)] = one.level
-            case Searchable(place):
-                found[f"{advised.catalog.column(*place)[1].name} LIKE"] = one.level
+                names = sorted(advised.catalog.column(*path)[1].name for path in places)
+                texts_by_kind[" = ".join(names)] = item.level
+            case Searchable(path):
+                texts_by_kind[f"{advised.catalog.column(*path)[1].name} LIKE"] = item.level
             case Computed():
-                found[one.change.written] = one.level
-    return found
+                texts_by_kind[item.change.written] = item.level
+    return texts_by_kind
 
 
 def test_a_filtered_sum_wants_order_and_its_product(advised: Any) -> None:
-    assert told(advised, Q6) == {
+    assert advised_by(advised, Q6) == {
         "l_shipdate": "order",
         "l_discount": "order",
         "l_quantity": "order",
@@ -155,7 +155,7 @@ def test_a_filtered_sum_wants_order_and_its_product(advised: Any) -> None:
 
 
 def test_groups_want_equality_of_what_they_are_made_of(advised: Any) -> None:
-    assert told(advised, Q1) == {
+    assert advised_by(advised, Q1) == {
         "l_returnflag": "equality",
         "l_linestatus": "equality",
         "l_shipdate": "order",
@@ -165,29 +165,32 @@ def test_groups_want_equality_of_what_they_are_made_of(advised: Any) -> None:
 
 
 def test_a_join_wants_equality_and_one_group_per_pair_of_keys(advised: Any) -> None:
-    found = told(advised, Q3)
-    assert found["c_custkey = o_custkey"] == found["l_orderkey = o_orderkey"] == "equality"
-    assert found["c_mktsegment"] == found["c_custkey"] == found["l_orderkey"] == "equality"
-    assert "c_name" not in found
-    assert "l_comment" not in found
-    assert set(found.values()) <= {"equality", "order", "access"}
+    levels = advised_by(advised, Q3)
+    assert levels["c_custkey = o_custkey"] == levels["l_orderkey = o_orderkey"] == "equality"
+    assert levels["c_mktsegment"] == levels["c_custkey"] == levels["l_orderkey"] == "equality"
+    assert "c_name" not in levels
+    assert "l_comment" not in levels
+    assert set(levels.values()) <= {"equality", "order", "access"}
 
 
 def test_a_part_of_a_date_is_a_column_to_group_by(advised: Any) -> None:
     # It shows no more than what it is made of may.
-    assert told(advised, YEARS) == {"YEAR(o_orderdate)": "equality", "o_orderdate": "equality"}
+    assert advised_by(advised, YEARS) == {
+        "YEAR(o_orderdate)": "equality",
+        "o_orderdate": "equality",
+    }
 
 
 def test_a_workload_is_weighed_as_a_whole(advised: Any) -> None:
     advice = advised(Q1, Q3, Q6, YEARS)
-    savings = [one.saving().seconds for one in advice.recommendations]
+    savings = [item.saving().seconds for item in advice.recommendations]
     assert savings == sorted(savings, reverse=True)
     assert savings[-1] > 0
     shipped = next(
-        one
-        for one in advice.recommendations
-        if isinstance(one.change, Raised)
-        and advised.catalog.column(*one.change.member)[1].name == "l_shipdate"
+        item
+        for item in advice.recommendations
+        if isinstance(item.change, Raised)
+        and advised.catalog.column(*item.change.member)[1].name == "l_shipdate"
     )
     assert {1, 3} <= set(shipped.queries)
     assert advise.total(advice.after.values()).seconds < (
@@ -196,15 +199,15 @@ def test_a_workload_is_weighed_as_a_whole(advised: Any) -> None:
 
 
 def test_like_wants_tokens(advised: Any) -> None:
-    found = told(advised, "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%special%'")
-    assert found == {"l_comment LIKE": "equality"}
+    levels = advised_by(advised, "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%special%'")
+    assert levels == {"l_comment LIKE": "equality"}
     # Three characters make the shortest token.
-    assert told(advised, "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%sp%'") == {}
+    assert advised_by(advised, "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%sp%'") == {}
 
 
 def test_what_saves_nothing_is_not_recommended(advised: Any) -> None:
-    assert told(advised, "SELECT c_name FROM customer") == {}
-    assert told(advised, "SELECT count(*) FROM lineitem") == {}
+    assert advised_by(advised, "SELECT c_name FROM customer") == {}
+    assert advised_by(advised, "SELECT count(*) FROM lineitem") == {}
 
 
 def test_a_query_that_does_not_bind_is_told_and_the_rest_advised(advised: Any) -> None:
@@ -224,14 +227,16 @@ def test_only_what_depends_on_its_row_alone_is_held(advised: Any) -> None:
     from louver.trusted.planner.sql.resolver import Resolver
     from louver.trusted.planner.sql.trees import parse
 
-    def found(sql: str) -> list[str]:
+    def candidates_of(sql: str) -> list[str]:
         tree = parse(sql)
         assert tree is not None
         resolve = Resolver(advised.catalog, tree).table
         return [node.sql("duckdb") for _, node in candidates.expressions(tree, resolve)]
 
-    assert found("SELECT sum(o.o_totalprice * random()) FROM orders o") == []
-    assert found("SELECT sum(o_totalprice + l_quantity) FROM orders, lineitem") == []
-    assert found("SELECT sum(o.o_totalprice * 2) FROM orders o") == ["o_totalprice * 2"]
-    assert found("SELECT 1 FROM orders WHERE month(o_orderdate) = 3") == ["MONTH(o_orderdate)"]
-    assert found("SELECT sum((SELECT 1) + o_totalprice) FROM orders") == []
+    assert candidates_of("SELECT sum(o.o_totalprice * random()) FROM orders o") == []
+    assert candidates_of("SELECT sum(o_totalprice + l_quantity) FROM orders, lineitem") == []
+    assert candidates_of("SELECT sum(o.o_totalprice * 2) FROM orders o") == ["o_totalprice * 2"]
+    assert candidates_of("SELECT 1 FROM orders WHERE month(o_orderdate) = 3") == [
+        "MONTH(o_orderdate)"
+    ]
+    assert candidates_of("SELECT sum((SELECT 1) + o_totalprice) FROM orders") == []

@@ -307,20 +307,19 @@ INSERT INTO sealed SELECT s.name, pay FROM staff AS s JOIN read_csv('k.csv') AS 
 
 
 def catalog() -> Catalog:
-    made = Catalog("x")
+    catalog = Catalog("x")
     for name, listed in TABLES.items():
-        table = Table("main", name, made.take_table_id())
+        table = Table("main", name, catalog.take_table_id())
         for column in listed.split(", "):
             known, _, ceiling = column.partition(" ")
-            secret = bool(ceiling)
-            table.columns.append(
-                Column(known, "VARCHAR", made.take_column_id(), secret, "", ceiling or "plaintext")
-            )
-        made.add(table)
+            number, secret = catalog.take_column_id(), bool(ceiling)
+            level = ceiling or "plaintext"
+            table.columns.append(Column(known, "VARCHAR", number, secret, "", level))
+        catalog.add(table)
     for sql in OBJECTS:
         _, kind, name = re.split(r"\W+", sql)[:3]
-        made.objects.append(HomeObject(kind, "main", name, sql))
-    return made
+        catalog.objects.append(HomeObject(kind, "main", name, sql))
+    return catalog
 
 
 CATALOG = catalog()
@@ -328,14 +327,14 @@ CATALOG = catalog()
 
 def verdict(sql: str, defaults: dict[str, str] | None = None) -> list[Fact]:
     """What a change shows; raises where that is too much."""
-    found = lexer.tokens(sql)
+    tokens = lexer.tokens(sql)
     named = TARGET.search(sql)
     assert named is not None
     table = CATALOG.tables["main", named[1]]
     if sql.startswith("INSERT INTO") and "CONFLICT" not in sql:
         words = ("SELECT", "VALUES", "FROM", "WITH", "PIVOT", "UNPIVOT")
-        found = found[next(i for i, t in enumerate(found) if t.text.upper() in words) :]
-    reads = Reads(CATALOG, trees.parse(sql), found, table, local.of_any_time())
+        tokens = tokens[next(i for i, t in enumerate(tokens) if t.text.upper() in words) :]
+    reads = Reads(CATALOG, trees.parse(sql), tokens, table, local.of_any_time())
     target = information_flow.Target(table, defaults or {}, KEYS.get(named[1], []))
     return permit.Judge(CATALOG, table).judge(information_flow.of_change(reads, target))
 

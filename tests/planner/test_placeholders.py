@@ -105,9 +105,11 @@ def test_bound_values_compare_as_in_duckdb(
     session, _, plain = pair
     condition = form.format(c=name(first), d=name(second))
     sql, given = f"SELECT count(*), sum(s) FROM t WHERE {condition}", values[: form.count("?")]
-    wanted = answer(lambda *one: repr(plain.execute(*one).fetchall()), sql, given)
-    found = answer(lambda *one: repr(session.python_rows(session.execute(*one).rows)), sql, given)
-    assert found == wanted, (sql, given)
+    wanted = answer(lambda *statement: repr(plain.execute(*statement).fetchall()), sql, given)
+    actual = answer(
+        lambda *statement: repr(session.python_rows(session.execute(*statement).rows)), sql, given
+    )
+    assert actual == wanted, (sql, given)
 
 
 @pytest.mark.parametrize(

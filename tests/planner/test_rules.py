@@ -24,8 +24,8 @@ def world():
 @pytest.mark.parametrize("path", list(fixtures.files()), ids=lambda path: path.stem)
 def test_fixture(path: Path, world) -> None:
     for case in fixtures.read(path):
-        found = fixtures.run(case, *world)
-        assert found == case, f"{path.name}: {case.input}"
+        result = fixtures.run(case, *world)
+        assert result == case, f"{path.name}: {case.input}"
 
 
 @pytest.mark.parametrize("path", list(fixtures.files()), ids=lambda path: path.stem)
@@ -57,6 +57,6 @@ def test_the_papers_rules_1_to_14_are_named() -> None:
     folder = Path(fixtures.__file__).parents[2] / "src/louver/trusted/planner/rules"
     text = "".join(path.read_text() for path in folder.glob("*.py"))
     named: set[int] = set()
-    for found in re.findall(r"\(paper: Rules? ([\d, and]+)\)", text):
-        named |= {int(number) for number in re.findall(r"\d+", found)}
+    for mention in re.findall(r"\(paper: Rules? ([\d, and]+)\)", text):
+        named |= {int(number) for number in re.findall(r"\d+", mention)}
     assert named == set(range(1, 15))

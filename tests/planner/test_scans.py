@@ -94,16 +94,16 @@ def test_semi_joins_go_through_a_table_in_between(twin) -> None:
 
 def test_occurrences_share_one_scan_of_what_any_of_them_needs(twin) -> None:
     connection = twin.louver
-    (one,) = sent(
+    (statement,) = sent(
         connection, "SELECT a.v FROM fact a, fact b WHERE a.v = b.v AND a.k = 5 AND b.k = 6"
     )
-    assert '((t0."k" = 5) OR (t0."k" = 6))' in one, one
-    (one,) = sent(connection, "SELECT a.v FROM fact a, fact b WHERE a.v = b.v AND a.k = 5")
-    assert "WHERE" not in one, one
-    (one,) = sent(
+    assert '((t0."k" = 5) OR (t0."k" = 6))' in statement, statement
+    (statement,) = sent(connection, "SELECT a.v FROM fact a, fact b WHERE a.v = b.v AND a.k = 5")
+    assert "WHERE" not in statement, statement
+    (statement,) = sent(
         connection, "SELECT v FROM fact WHERE k = 5 AND d = 1 UNION SELECT v FROM fact WHERE k = 5"
     )
-    assert one.endswith('WHERE (t0."k" = 5)'), one
+    assert statement.endswith('WHERE (t0."k" = 5)'), statement
 
 
 def test_outer_joins_reduce_their_optional_side_only(twin) -> None:
@@ -136,10 +136,12 @@ def test_columns_of_ceiling_size_are_read_whole(twin) -> None:
     connection = twin.louver
     connection.execute("CREATE TABLE shy (k INTEGER, z BIGINT ENC MAY REVEAL size)")
     connection.execute("INSERT INTO shy VALUES (1, 2), (2, 3)")
-    (one,) = sent(connection, "SELECT z, row_number() OVER () FROM shy WHERE k = 1")
-    assert "WHERE" not in one
-    (one,) = sent(connection, "SELECT max(k), row_number() OVER () FROM shy WHERE k = 1 GROUP BY k")
-    assert "WHERE" in one
+    (statement,) = sent(connection, "SELECT z, row_number() OVER () FROM shy WHERE k = 1")
+    assert "WHERE" not in statement
+    (statement,) = sent(
+        connection, "SELECT max(k), row_number() OVER () FROM shy WHERE k = 1 GROUP BY k"
+    )
+    assert "WHERE" in statement
 
 
 def test_numbers_of_a_shape_change(twin) -> None:
@@ -187,8 +189,8 @@ def test_the_link_decides_what_pays(twin) -> None:
         with pytest.raises(errors.Error) as caught:
             connection.execute(f"SET {name} = {value}")
         assert caught.value.code == "setting.value"
-    told = connection.sql("SELECT list(v) FROM fact WHERE k = 3").explain()
-    assert "of about 1 rows, " in told, told
+    explanation = connection.sql("SELECT list(v) FROM fact WHERE k = 3").explain()
+    assert "of about 1 rows, " in explanation, explanation
 
 
 TABLES = {"fact": ("k", "d", "s", "v"), "dim": ("d", "y"), "shop": ("s", "d")}
@@ -241,9 +243,9 @@ def condition(draw: st.DrawFn, names: list[str], outer: list[str], depth: int) -
 def block(draw: st.DrawFn, prefix: str, depth: int = 2) -> str:
     """A SELECT of one number over one to three sources joined in any way."""
     text, names = "", []
-    for place in range(draw(st.integers(1, 3))):
+    for index in range(draw(st.integers(1, 3))):
         table = draw(st.sampled_from(sorted(TABLES)))
-        alias = f"{prefix}{place}"
+        alias = f"{prefix}{index}"
         mine = [f"{alias}.{c}" for c in TABLES[table]]
         source = table
         if depth and draw(st.integers(0, 5)) == 0:

@@ -58,8 +58,8 @@ def findings(first: Sequence[bytes], second: Sequence[bytes]) -> list[Finding]:
         raise ValueError("as many views of one secret as of the other")
     alpha = FALSE_ALARM / CASES / 4
     a, b = _bits(first), _bits(second)
-    found = [*_single(a, b, alpha), *_within_bytes(a, b, alpha), *_pairs(a, b, alpha)]
-    return found + _classified(a, b, alpha)
+    findings = [*_single(a, b, alpha), *_within_bytes(a, b, alpha), *_pairs(a, b, alpha)]
+    return findings + _classified(a, b, alpha)
 
 
 def _bits(views: Sequence[bytes]) -> Bits:
@@ -77,8 +77,8 @@ def _single(a: Bits, b: Bits, alpha: float) -> list[Finding]:
     differences = np.abs(a.mean(axis=0) - b.mean(axis=0)) / 2
     bound = _bound(len(a), len(differences), alpha)
     return [
-        Finding(f"bit {place % 8} of byte {place // 8}", float(differences[place]), bound)
-        for place in np.flatnonzero(differences > bound)
+        Finding(f"bit {position % 8} of byte {position // 8}", float(differences[position]), bound)
+        for position in np.flatnonzero(differences > bound)
     ]
 
 
@@ -107,14 +107,16 @@ def _spectra(bits: Bits) -> npt.NDArray[np.float64]:
 
 def _pairs(a: Bits, b: Bits, alpha: float) -> list[Finding]:
     size = a.shape[1]
-    asked = np.arange(size)
+    positions = np.arange(size)
     if size > MOST_PAIRED:
-        asked = np.sort(np.random.default_rng().choice(size, MOST_PAIRED, replace=False))
-        a, b = a[:, asked], b[:, asked]
+        positions = np.sort(np.random.default_rng().choice(size, MOST_PAIRED, replace=False))
+        a, b = a[:, positions], b[:, positions]
     differences = np.abs(a.T @ a / len(a) - b.T @ b / len(b)) / 2
-    bound = _bound(len(a), len(asked) * (len(asked) - 1) // 2, alpha)
+    bound = _bound(len(a), len(positions) * (len(positions) - 1) // 2, alpha)
     return [
-        Finding(f"parity of bits {asked[i]} and {asked[j]}", float(differences[i, j]), bound)
+        Finding(
+            f"parity of bits {positions[i]} and {positions[j]}", float(differences[i, j]), bound
+        )
         for i, j in np.argwhere(np.triu(differences > bound, 1))[:20].tolist()
     ]
 
@@ -122,17 +124,17 @@ def _pairs(a: Bits, b: Bits, alpha: float) -> list[Finding]:
 def _classified(a: Bits, b: Bits, alpha: float) -> list[Finding]:
     """Ridge regression on the first half, hits on the second."""
     half = len(a) // 2
-    told = np.concatenate([np.ones(half), -np.ones(half)]).astype(np.float32)
+    labels = np.concatenate([np.ones(half), -np.ones(half)]).astype(np.float32)
     seen = np.concatenate([a[:half], b[:half]])
     middle = seen.mean(axis=0)
     seen = seen - middle
     # In the dual form the system is as large as the number of views, whatever their length.
     kernel = seen @ seen.T + np.eye(2 * half, dtype=np.float32) * seen.shape[1] / 4
-    weights = seen.T @ np.linalg.solve(kernel, told)
+    weights = seen.T @ np.linalg.solve(kernel, labels)
     hits = int(((a[half:] - middle) @ weights > 0).sum())
     hits += int(((b[half:] - middle) @ weights <= 0).sum())
-    asked = len(a) + len(b) - 2 * half
-    bound = 0.5 + math.sqrt(math.log(1 / alpha) / (2 * asked))
-    if hits / asked > bound:
-        return [Finding("a linear classifier's hits", hits / asked, bound)]
+    count = len(a) + len(b) - 2 * half
+    bound = 0.5 + math.sqrt(math.log(1 / alpha) / (2 * count))
+    if hits / count > bound:
+        return [Finding("a linear classifier's hits", hits / count, bound)]
     return []

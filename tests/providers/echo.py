@@ -28,7 +28,7 @@ class Provider:
         self.shapes: set[bytes] = set()
 
     def prepare(
-        self, shape: q.Shape, version: bytes, told: Told | None,
+        self, shape: q.Shape, version: bytes, report: Told | None,
         interruption: Interruption | None = None,
     ) -> q.Prepared:  # fmt: skip
         ended = interruption or Interruption()
@@ -36,10 +36,10 @@ class Provider:
             for step in range(4):
                 time.sleep(float(shape.source[6:]) / 4)
                 ended.check()
-                if told is not None:
-                    told("sleeping", (step + 1) / 4)
+                if report is not None:
+                    report("sleeping", (step + 1) / 4)
         elif shape.source.startswith("hold:"):
-            hold(Path(shape.source[5:]), ended, told)
+            hold(Path(shape.source[5:]), ended, report)
         elif shape.source not in {table.name for table in self.loaded.tables}:
             raise errors.make("provider.refused", detail=f"there is no table {shape.source}")
         name = codec.shape_id(shape)
@@ -72,11 +72,11 @@ class Provider:
         return share[::-1]
 
 
-def hold(folder: Path, ended: Interruption, told: Told | None = None) -> None:
+def hold(folder: Path, ended: Interruption, report: Told | None = None) -> None:
     """Wait for the file ``go``; `tests.providers.services.Held` is the other side."""
     (folder / f"begun-{os.urandom(8).hex()}").touch()
     while not (folder / "go").exists():
         time.sleep(0.02)
         ended.check()
-        if told is not None:
-            told("holding", 0.5)
+        if report is not None:
+            report("holding", 0.5)

@@ -33,11 +33,11 @@ class Fake:
         functions.register(connection)
         connection.execute("CREATE MACRO private(x) AS x")
         connection.execute("CREATE MACRO stdev(x) AS stddev(x)")
-        made = cls(connection)
+        fake = cls(connection)
         for name, (columns, rows) in tables.items():
             connection.execute(f"CREATE TABLE {name} ({columns})")
-            made.fill(name, rows)
-        return made
+            fake.fill(name, rows)
+        return fake
 
     def fill(self, name: str, rows: list[tuple[Any, ...]]) -> None:
         self.connection.execute(f"DELETE FROM {name}")
@@ -85,11 +85,11 @@ class Fake:
             "CREATE OR REPLACE TEMP TABLE louver_partials AS "
             + " UNION ALL ".join(f"(FROM ({s}))" for s in selects)
         )
-        found = self.connection.execute(finish)
-        assert [d[0] for d in found.description] == list(question.names)
-        types = [str(d[1]) for d in found.description]
+        rows = self.connection.execute(finish)
+        assert [d[0] for d in rows.description] == list(question.names)
+        types = [str(d[1]) for d in rows.description]
         assert types == list(question.types), (types, question.types)
-        return found.fetchall()
+        return rows.fetchall()
 
     def value(self, sql: str, parameters: tuple[object, ...]) -> Any:
         row = self.connection.execute(f"SELECT {sql}", list(parameters) or None).fetchone()
@@ -132,14 +132,14 @@ class Fake:
         if shape.columns:
             listed = [f"{c} AS c{i}" for i, c in enumerate(shape.columns)]
             listed += [f"{o.expression} AS o{i}" for i, o in enumerate(shape.orders)]
-            place = "rowid" if " JOIN " not in shape.source else "row_number() OVER ()"
+            row_number = "rowid" if " JOIN " not in shape.source else "row_number() OVER ()"
             orders = "".join(
                 f"o{i} {'DESC' if o.descending else 'ASC'} NULLS "
                 f"{'FIRST' if o.nulls_first else 'LAST'}, "
                 for i, o in enumerate(shape.orders)
             )
             return (
-                f"SELECT {', '.join(listed)}, {place} AS position FROM {shape.source} "
+                f"SELECT {', '.join(listed)}, {row_number} AS position FROM {shape.source} "
                 f"WHERE {where} ORDER BY {orders}position LIMIT {shape.limit}"
             )
         groups = [f"{g} AS g{i}" for i, g in enumerate(shape.groups)]
@@ -148,11 +148,10 @@ class Fake:
         inside = condition if sums else ""
         partials = [f"{_call(p, inside)} AS p{i}" for i, p in enumerate(shape.partials)]
         by = f" GROUP BY {', '.join(f'{i + 1}' for i in range(len(groups)))}" if groups else ""
-        kept = (shape.where or "true") if sums else where
+        selection = (shape.where or "true") if sums else where
         having = "" if sums or groups else " HAVING count(*) > 0"
-        return (
-            f"SELECT {', '.join([*groups, *partials])} FROM {shape.source} WHERE {kept}{by}{having}"
-        )
+        items = ", ".join([*groups, *partials])
+        return f"SELECT {items} FROM {shape.source} WHERE {selection}{by}{having}"
 
 
 def _bound(text: lexer.Text, values: Any) -> list[object]:

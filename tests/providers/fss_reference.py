@@ -23,9 +23,9 @@ _CHUNK_START, _CHUNK_END, _ROOT, _CONTEXT, _MATERIAL = 1, 2, 8, 32, 64
 def _blake3(data: bytes, chain: Words = IV, flags: int = 0) -> bytes:
     """BLAKE3 of at most one chunk."""
     blocks = [data[i : i + 64] for i in range(0, len(data), 64)] or [b""]
-    for place, block in enumerate(blocks):
-        more = flags | (_CHUNK_START if place == 0 else 0)
-        if place == len(blocks) - 1:
+    for index, block in enumerate(blocks):
+        more = flags | (_CHUNK_START if index == 0 else 0)
+        if index == len(blocks) - 1:
             more |= _CHUNK_END | _ROOT
         chain = tuple(word & MASK for word in _compress(chain, block, 0, more))
     return struct.pack("<8I", *chain)
@@ -63,8 +63,8 @@ def _sbox() -> list[int]:
     for _ in range(254):
         powers.append(powers[-1] ^ _double(powers[-1]))
     box = [0x63] * 256
-    for place, power in enumerate(powers):
-        inverse = powers[-place % 255]
+    for index, power in enumerate(powers):
+        inverse = powers[-index % 255]
         turned = inverse
         for by in range(1, 5):
             turned ^= (inverse << by | inverse >> (8 - by)) & 0xFF
@@ -258,7 +258,7 @@ def vectors() -> dict[str, object]:
                         "share": share.hex(),
                         "points": [str(x) for x in points],
                         "bits": [bit for bit, _ in answers],
-                        "values": [f"{found:032x}" for _, found in answers],
+                        "values": [f"{value:032x}" for _, value in answers],
                     }
                 )
     record = bytes(range(100))

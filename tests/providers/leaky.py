@@ -33,14 +33,14 @@ def shares(bits: int, at: int, *, clear: bool = True, shown: bool = False) -> li
 
 def _grow(seed: bytes, *, clear: bool) -> list[tuple[bytes, int]]:
     """Two children: a seed and its control bit, the seed's lowest."""
-    found = []
+    shares = []
     for side in (b"left", b"right"):
         child = bytearray(hashlib.blake2b(seed, digest_size=SEED_BYTES, person=side).digest())
         control = child[0] & 1
         if clear:
             child[0] &= 0xFE
-        found.append((bytes(child), control))
-    return found
+        shares.append((bytes(child), control))
+    return shares
 
 
 def _xor(a: bytes, b: bytes) -> bytes:

@@ -23,16 +23,16 @@ from louver.wire.questions import Ask, Dataset, Prepared, Reply, Shape
 class LocalChannel:
     """A provider that is a function call away; messages are encoded and decoded all the same."""
 
-    def __init__(self, versions: Versions, place: str) -> None:
-        self.versions, self.address, self.traffic = versions, place, Traffic()
+    def __init__(self, versions: Versions, folder: str) -> None:
+        self.versions, self.address, self.traffic = versions, folder, Traffic()
         self.asks: list[bytes] = []
 
     def describe(self) -> Dataset:
         return codec.decode(Dataset, codec.encode(self.versions.describe()))
 
-    def prepare(self, shape: Shape, version: bytes, told: Any = None) -> Prepared:
-        found = self.versions.prepare(shape, version, told)
-        return codec.decode(Prepared, codec.encode(found))
+    def prepare(self, shape: Shape, version: bytes, report: Any = None) -> Prepared:
+        prepared = self.versions.prepare(shape, version, report)
+        return codec.decode(Prepared, codec.encode(prepared))
 
     def answer(self, ask: Ask) -> Reply:
         self.asks.append(codec.encode(ask))
@@ -50,8 +50,8 @@ def _same(core: Provider, _loaded: LoadedData) -> Provider:
     return core
 
 
-def _provider(place: Path, loaded: LoadedData) -> Provider:
-    return Provider(loaded, place, limits=Limits(threads=1))
+def _provider(folder: Path, loaded: LoadedData) -> Provider:
+    return Provider(loaded, folder, limits=Limits(threads=1))
 
 
 @contextmanager
@@ -75,11 +75,11 @@ def connected(
         for number in range(parties):
             versions = Versions(60)
             held.append(versions)
-            place = folder / f"cache{number}"
-            place.mkdir()
+            path = folder / f"cache{number}"
+            path.mkdir()
             if loaded is None or core is None or apart:
-                loaded = load([str(path) for path in data], place, threads=1)
-                core = _provider(place, loaded)
+                loaded = load([str(path) for path in data], path, threads=1)
+                core = _provider(path, loaded)
             versions.install(loaded, partial(_same, core))
             channels.append(LocalChannel(versions, f"local:{number}"))
         session = ProviderSession(Fleet(channels), "providers://local", scheme)
@@ -87,5 +87,5 @@ def connected(
         with connection:
             yield connection
     finally:
-        for one in held:
-            one.close()
+        for channel in held:
+            channel.close()

@@ -47,7 +47,7 @@ class Running:
     process: subprocess.Popen[str]
     address: str = ""
     events: list[dict[str, Any]] = field(default_factory=list)
-    told: str = ""
+    output: str = ""
     code: int | None = None
     _lines: queue.Queue[str] = field(default_factory=queue.Queue)
 
@@ -63,15 +63,15 @@ class Running:
         while True:
             line = self._lines.get(timeout=seconds)
             assert line, f"it ended: {self.events} {self._rest()}"
-            found = json.loads(line)
-            self.events.append(found)
-            if found.get("event") == name or not found["ok"]:
-                return dict(found)
+            event = json.loads(line)
+            self.events.append(event)
+            if event.get("event") == name or not event["ok"]:
+                return dict(event)
 
     def end(self, number: int = signal.SIGTERM) -> None:
         if self.code is None:
             self.process.send_signal(number)
-            self.told = self._rest()
+            self.output = self._rest()
             self.code = self.process.returncode
 
     def _rest(self) -> str:
@@ -179,7 +179,7 @@ def replaced(path: Path, query: str) -> Path:
 SHAPE = q.Shape(q.Protocol.SELECT, "t", equal=("a",), partials=(q.Partial("count"),))
 
 
-def asked(prepared: q.Prepared, *shares: bytes, step: int = 0) -> q.Ask:
+def ask_of(prepared: q.Prepared, *shares: bytes, step: int = 0) -> q.Ask:
     """Shares for the core that echoes."""
     return q.Ask(os.urandom(16), prepared.version, prepared.shape_id, step, shares)
 
@@ -190,6 +190,6 @@ def prepared(channel: Channel, shape: q.Shape = SHAPE) -> q.Prepared:
 
 
 __all__ = [
-    "FAKE", "SHAPE", "Held", "Running", "asked", "codec", "prepared", "serving", "starting",
+    "FAKE", "SHAPE", "Held", "Running", "ask_of", "codec", "prepared", "serving", "starting",
     "until", "write",
 ]  # fmt: skip

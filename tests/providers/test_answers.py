@@ -129,10 +129,10 @@ def equal(mine: list[Any], theirs: list[Any]) -> bool:
 
 
 def compared(connection: Any, plain: Any, text: str, secrets: list[Any]) -> None:
-    asked = connection.execute(text, secrets)
-    told = plain.execute(text, secrets)
-    assert [d[:2] for d in asked.description] == [(d[0], str(d[1])) for d in told.description]
-    mine, theirs = asked.fetchall(), told.fetchall()
+    actual = connection.execute(text, secrets)
+    expected = plain.execute(text, secrets)
+    assert [d[:2] for d in actual.description] == [(d[0], str(d[1])) for d in expected.description]
+    mine, theirs = actual.fetchall(), expected.fetchall()
     assert equal(mine, theirs), (text, secrets, mine, theirs)
 
 
@@ -290,9 +290,9 @@ def test_moments_are_read_in_one_zone_on_both_sides(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_both_sides_must_know_are_refused(statement: str) -> None:
-    with both([]) as (connection, _), pytest.raises(louver.errors.Error) as told:
+    with both([]) as (connection, _), pytest.raises(louver.errors.Error) as caught:
         connection.execute(statement)
-    assert told.value.code == "provider.language"
+    assert caught.value.code == "provider.language"
 
 
 @pytest.fixture(scope="module")
@@ -328,14 +328,16 @@ def test_columns_of_choices(odd_types: Any, question: str, values: list[Any]) ->
     compared(connection, plain, question, values)
 
 
-@pytest.mark.parametrize("asked", ["*", "t.*", "* EXCLUDE (st)", "count(li)", "i, li AS x"])
-def test_columns_of_nested_types_are_never_left_out_in_silence(odd_types: Any, asked: str) -> None:
+@pytest.mark.parametrize("projection", ["*", "t.*", "* EXCLUDE (st)", "count(li)", "i, li AS x"])
+def test_columns_of_nested_types_are_never_left_out_in_silence(
+    odd_types: Any, projection: str
+) -> None:
     connection, _ = odd_types
     shown = [row[0] for row in connection.execute("DESCRIBE t").fetchall()]
     assert shown == ["i", "m"]
-    with pytest.raises(louver.errors.Error, match="EXCLUDE") as told:
-        connection.execute(f"SELECT {asked} FROM t WHERE i = ? LIMIT 1", [4])
-    assert told.value.code == "provider.language"
+    with pytest.raises(louver.errors.Error, match="EXCLUDE") as caught:
+        connection.execute(f"SELECT {projection} FROM t WHERE i = ? LIMIT 1", [4])
+    assert caught.value.code == "provider.language"
 
 
 def test_sums_under_paillier() -> None:

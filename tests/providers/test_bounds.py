@@ -24,17 +24,17 @@ from tests.providers.echo import Provider
 
 
 def code(call: Callable[[], Any]) -> str:
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         call()
-    return found.value.code
+    return caught.value.code
 
 
 def test_questions_are_remembered_in_bounded_memory() -> None:
     seen = Seen(100)
     names = [os.urandom(16) for _ in range(1_000)]
-    for place, name in enumerate(names):
+    for number, name in enumerate(names):
         seen.add(name)
-        for old in names[max(0, place - 99) : place + 1]:
+        for old in names[max(0, number - 99) : number + 1]:
             assert code(partial(seen.add, old)) == "provider.replayed"
     seen.add(names[0])
 

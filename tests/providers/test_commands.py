@@ -17,7 +17,7 @@ from tests.providers.services import replaced, serving
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("providers")
     data = replaced(
         folder / "cities.parquet",
@@ -31,11 +31,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]
         yield f"providers://{first.address},{second.address}", folder
 
 
-def test_commands(place: tuple[str, Path]) -> None:
-    url, folder = place
+def test_commands(service: tuple[str, Path]) -> None:
+    url, folder = service
     text = "SELECT name FROM cities WHERE country = PRIVATE('IT') ORDER BY millions DESC LIMIT 5"
-    (told,) = answers(run("-u", url, "--json", "sql", text, folder=folder))
-    assert [row[0] for row in told["rows"]] == ["Rome", "Pisa"]
+    (answer,) = answers(run("-u", url, "--json", "sql", text, folder=folder))
+    assert [row[0] for row in answer["rows"]] == ["Rome", "Pisa"]
     shown = run("-u", url, "explain", text, folder=folder).stdout
     assert "private  what country is compared with" in shown
     lines = dict(line.split(maxsplit=1) for line in shown.splitlines())
@@ -43,33 +43,33 @@ def test_commands(place: tuple[str, Path]) -> None:
     assert "round" in lines["cost"]
     assert "'IT'" not in shown
     for mark in ("?", "$1", "$where"):
-        asked = text.replace("PRIVATE('IT')", mark)
-        assert run("-u", url, "explain", asked, folder=folder).stdout == shown
-    (told,) = answers(run("-u", url, "--json", "explain", text, folder=folder))
-    assert told["protocol"] == "select"
-    assert "'IT'" not in json.dumps(told)
-    (told,) = answers(run("-u", url, "--json", "status", folder=folder))
-    assert told["tables"][0]["rows"] == 3
+        query = text.replace("PRIVATE('IT')", mark)
+        assert run("-u", url, "explain", query, folder=folder).stdout == shown
+    (answer,) = answers(run("-u", url, "--json", "explain", text, folder=folder))
+    assert answer["protocol"] == "select"
+    assert "'IT'" not in json.dumps(answer)
+    (answer,) = answers(run("-u", url, "--json", "status", folder=folder))
+    assert answer["tables"][0]["rows"] == 3
     assert "version of the data" in run("-u", url, "status", folder=folder).stdout
     assert "cities" in run("-u", url, "sql", "SHOW TABLES; DESCRIBE cities", folder=folder).stdout
     run("-u", url, "leakage", folder=folder)
     run("-u", url, "attack", folder=folder, code=2)
 
 
-def test_what_a_provider_kept_says_its_shape_and_nothing_else(place: tuple[str, Path]) -> None:
-    url, folder = place
+def test_what_a_provider_kept_says_its_shape_and_nothing_else(service: tuple[str, Path]) -> None:
+    url, folder = service
     with louver.connect(url) as connection:
         connection.execute("SELECT count(*) FROM cities WHERE name = ?", ["Oslo"]).fetchall()
         (fact,) = connection.leakage().to_pylist()
         assert "name = ?" in fact["reveals"]
         assert "Oslo" not in str(fact)
     files = sorted(str(path) for path in (folder / "seen").iterdir())
-    (told,) = answers(run("--json", "inspect", "--share", *files, folder=folder))
-    kinds = {one["kind"] for one in told["files"]}
+    (answer,) = answers(run("--json", "inspect", "--share", *files, folder=folder))
+    kinds = {file["kind"] for file in answer["files"]}
     assert {"shape", "shares"} <= kinds
-    for one in told["files"]:
-        assert "Oslo" not in json.dumps(one)
-        for share in one.get("shares", ()):
+    for file in answer["files"]:
+        assert "Oslo" not in json.dumps(file)
+        for share in file.get("shares", ()):
             assert abs(share["deviations"]) < 7
     shown = run("inspect", "--share", *files, folder=folder).stdout
     assert shown.count("A share reveals its length and header") == 1
@@ -82,8 +82,8 @@ def test_what_a_provider_kept_says_its_shape_and_nothing_else(place: tuple[str, 
         assert name in refused.stderr
 
 
-def test_what_is_not_for_providers_is_refused(place: tuple[str, Path]) -> None:
-    with louver.connect(place[0]) as connection:
+def test_what_is_not_for_providers_is_refused(service: tuple[str, Path]) -> None:
+    with louver.connect(service[0]) as connection:
         for call in (
             lambda c: c.load("cities", "x.parquet"),
             lambda c: c.attach("duckdb:///x", "y"),
@@ -133,16 +133,16 @@ def test_addresses() -> None:
     )  # fmt: skip
 
 
-def test_one_provider_twice_is_refused(place: tuple[str, Path]) -> None:
-    first = place[0].removeprefix("providers://").split(",")[0]
+def test_one_provider_twice_is_refused(service: tuple[str, Path]) -> None:
+    first = service[0].removeprefix("providers://").split(",")[0]
     port = first.rpartition(":")[2]
     with pytest.raises(errors.InterfaceError) as caught:
         louver.connect(f"providers://127.0.0.1:{port},localhost:{port}")
     assert caught.value.code == "provider.same"
 
 
-def test_nobody_there(place: tuple[str, Path]) -> None:
-    first = place[0].removeprefix("providers://").split(",")[0]
+def test_nobody_there(service: tuple[str, Path]) -> None:
+    first = service[0].removeprefix("providers://").split(",")[0]
     with pytest.raises(errors.OperationalError) as caught:
         louver.connect(f"providers://{first},127.0.0.1:9")
     assert caught.value.code == "provider.unreachable"
@@ -165,23 +165,23 @@ def test_the_demonstration(tmp_path: Path) -> None:
      "name = private('Oslo') || ''", "concat(name, private('Oslo')) = 'x'"],
 )  # fmt: skip
 def test_a_secret_however_it_is_written_never_leaves(
-    place: tuple[str, Path], condition: str
+    service: tuple[str, Path], condition: str
 ) -> None:
-    url, folder = place
+    url, folder = service
     before = set((folder / "seen").iterdir())
     with louver.connect(url) as connection:
         try:
-            found = connection.execute(f"SELECT count(*) FROM cities WHERE {condition}").fetchall()
+            rows = connection.execute(f"SELECT count(*) FROM cities WHERE {condition}").fetchall()
         except (errors.ProgrammingError, errors.NotSupportedError):
             pass
         else:
-            assert found == [(1,)]
+            assert rows == [(1,)]
     for path in set((folder / "seen").iterdir()) - before:
         assert b"Oslo" not in path.read_bytes()
 
 
-def test_many_questions_of_one_text(place: tuple[str, Path]) -> None:
-    with louver.connect(place[0]) as connection:
+def test_many_questions_of_one_text(service: tuple[str, Path]) -> None:
+    with louver.connect(service[0]) as connection:
         cursor = connection.cursor()
         cursor.executemany("SELECT count(*) FROM cities WHERE country = ?", [["NO"], ["IT"]])
         assert cursor.fetchall() == [(2,)]
@@ -190,5 +190,5 @@ def test_many_questions_of_one_text(place: tuple[str, Path]) -> None:
         assert caught.value.code == "provider.constant"
         with pytest.warns(errors.LeakageWarning, match="nothing of this question is private"):
             connection.execute("SELECT count(*) FROM cities WHERE name = 'Oslo'")
-        told = connection.execute("EXPLAIN SELECT count(*) FROM cities WHERE name = ?").fetchall()
-        assert "private  what name is compared with" in told[0][1]
+        plan = connection.execute("EXPLAIN SELECT count(*) FROM cities WHERE name = ?").fetchall()
+        assert "private  what name is compared with" in plan[0][1]

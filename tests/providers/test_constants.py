@@ -18,9 +18,9 @@ SHAPE = Shape(Protocol.SUM, "t", "", ("a", "b"), "c")
 
 @pytest.fixture
 def home() -> Iterator[LocalEngine]:
-    found = LocalEngine()
-    yield found
-    found.close()
+    engine = LocalEngine()
+    yield engine
+    engine.close()
 
 
 @pytest.mark.parametrize(
@@ -58,15 +58,15 @@ def _clauses(count: int) -> list[Clause]:
 def test_values_are_those_of_each_secret(home: LocalEngine) -> None:
     """However many there are, whatever ends are open."""
     for count in (0, 1, 2, 7):
-        found = constants.evaluate(home, SHAPE, _clauses(count))
-        assert len(found) == count
-        for n, one in enumerate(found):
-            assert [c.value.to_pylist() for c in one.equals] == [[f"n{n}$1"], [n + 100]]
-            assert (one.low is None) == bool(n % 2)
-            assert one.low is None or one.low.value.to_pylist() == [n]
-            assert one.high is not None
-            assert one.high.value.to_pylist() == [n + 1]
-            assert (one.low_inclusive, one.high_inclusive) == (True, n % 3 == 0)
+        values = constants.evaluate(home, SHAPE, _clauses(count))
+        assert len(values) == count
+        for n, value in enumerate(values):
+            assert [c.value.to_pylist() for c in value.equals] == [[f"n{n}$1"], [n + 100]]
+            assert (value.low is None) == bool(n % 2)
+            assert value.low is None or value.low.value.to_pylist() == [n]
+            assert value.high is not None
+            assert value.high.value.to_pylist() == [n + 1]
+            assert (value.low_inclusive, value.high_inclusive) == (True, n % 3 == 0)
 
 
 def test_a_constant_that_fails_is_told_by_what_it_is_compared_with(home: LocalEngine) -> None:

@@ -14,12 +14,12 @@ def test_nodes_cover_an_interval_exactly_with_two_a_level(top: int, data: st.Dat
     size = 1 << top
     first = data.draw(st.integers(0, size))
     last = data.draw(st.integers(first, size))
-    found = cover(first, last, top + 1)
+    nodes = cover(first, last, top + 1)
     # Their number, and of which levels they are, says nothing of the interval.
-    assert [level for level, _ in found] == [level for level in range(top + 1) for _ in "12"]
+    assert [level for level, _ in nodes] == [level for level in range(top + 1) for _ in "12"]
     covered = [
         rank
-        for level, node in found
+        for level, node in nodes
         if node is not None
         for rank in range(node << level, node + 1 << level)
     ]
@@ -59,5 +59,5 @@ def test_spans_that_meet_count_once_and_dummies_fill_up(
 def test_a_key_is_asked_once(points: list[int | None]) -> None:
     keys = _once(points, points)
     assert len(keys.points) == len(points)
-    asked = [point for point in keys.points if point is not None]
-    assert sorted(asked) == sorted({point for point in points if point is not None})
+    distinct = [point for point in keys.points if point is not None]
+    assert sorted(distinct) == sorted({point for point in points if point is not None})

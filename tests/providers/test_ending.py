@@ -19,7 +19,7 @@ from louver.trusted.vault.schemes import fss
 from louver.untrusted.providers.dataset import Interruption, load
 from louver.untrusted.providers.provider import Provider
 from louver.wire import questions as q
-from tests.providers.services import SHAPE, Held, asked, prepared, serving, until, write
+from tests.providers.services import SHAPE, Held, ask_of, prepared, serving, until, write
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
@@ -46,16 +46,19 @@ def test_who_hangs_up_leaves_no_work_behind(tmp_path: Path) -> None:
             with ThreadPoolExecutor(4) as pool:
                 slow = [replace(SHAPE, source=f"{held.source}{end}") for end in ("", "/.")]
                 jobs: list[Future[Any]] = [
-                    *(pool.submit(channel.answer, asked(shape, held.share)) for _ in range(2)),
-                    *(pool.submit(channel.prepare, one, shape.version) for one in slow),
+                    *(pool.submit(channel.answer, ask_of(shape, held.share)) for _ in range(2)),
+                    *(
+                        pool.submit(channel.prepare, slow_shape, shape.version)
+                        for slow_shape in slow
+                    ),
                 ]
                 held.begun()
                 time.sleep(0.3)
                 channel.interrupt()
                 assert {code(job.exception()) for job in jobs} == {"interrupted"}
         channel = running.channel()
-        assert channel.answer(asked(prepared(channel), b"ab")).data == b"ba"
-    assert (running.code, running.told) == (0, "trusted: []\n")
+        assert channel.answer(ask_of(prepared(channel), b"ab")).data == b"ba"
+    assert (running.code, running.output) == (0, "trusted: []\n")
 
 
 def test_who_takes_too_long_is_ended(tmp_path: Path) -> None:
@@ -66,11 +69,13 @@ def test_who_takes_too_long_is_ended(tmp_path: Path) -> None:
         channel = running.channel()
         shape = prepared(channel)
         for _ in range(4):
-            with pytest.raises(errors.OperationalError) as found:
-                channel.answer(asked(shape, held.share))
-            assert "no answer within" in found.value.message or found.value.code == "provider.slow"
+            with pytest.raises(errors.OperationalError) as caught:
+                channel.answer(ask_of(shape, held.share))
+            assert (
+                "no answer within" in caught.value.message or caught.value.code == "provider.slow"
+            )
         for number in range(4):
-            with pytest.raises(errors.OperationalError) as found:
+            with pytest.raises(errors.OperationalError) as caught:
                 channel.prepare(replace(SHAPE, source=held.source + "/." * number), shape.version)
     assert running.code == 0
 
@@ -91,9 +96,9 @@ def test_an_evaluation_is_ended(tmp_path: Path) -> None:
         ended.end()
 
     threading.Timer(0.2, end).start()
-    with pytest.raises(errors.Error) as found:
-        provider.answer(asked(shape, *shares), ended)
-    assert found.value.code == "interrupted"
+    with pytest.raises(errors.Error) as caught:
+        provider.answer(ask_of(shape, *shares), ended)
+    assert caught.value.code == "interrupted"
     assert time.monotonic() - times[0] < 30
     provider.close()
     loaded.remove()
@@ -108,9 +113,9 @@ def test_a_preparation_is_ended(tmp_path: Path) -> None:
         ended = Interruption()
         threading.Timer(wait, ended.end).start()
         begin = time.monotonic()
-        with pytest.raises(errors.Error) as found:
+        with pytest.raises(errors.Error) as caught:
             provider.prepare(LONG, loaded.version, None, ended)
-        assert found.value.code == "interrupted"
+        assert caught.value.code == "interrupted"
         assert time.monotonic() - begin < wait + 60
         assert list(folder.iterdir()) == []
     provider.close()
@@ -138,10 +143,10 @@ def test_a_signal_ends_a_preparation(tmp_path: Path, number: int) -> None:
         assert code(job.exception(60)) in ("serve.ending", "provider.unreachable")
         running.process.wait(60)
         assert time.monotonic() - begin < 60, "measured: below 2 seconds"
-        running.told, running.code = running._rest(), running.process.returncode
+        running.output, running.code = running._rest(), running.process.returncode
     # gRPC may tell on stderr of a call that it ended itself; nothing of ours stands there.
-    told = GRPC.sub("", running.told)
-    assert (running.code, told) == (0, "trusted: []\n")
+    output = GRPC.sub("", running.output)
+    assert (running.code, output) == (0, "trusted: []\n")
     assert sorted(path.name for path in cache.iterdir()) == ["lock", "prepared"]
     assert list((cache / "prepared").iterdir()) == []
 
@@ -159,8 +164,8 @@ def test_a_signal_does_not_wait_for_what_cannot_be_ended(tmp_path: Path) -> None
         assert job.exception(60) is not None
         running.process.wait(60)
         assert time.monotonic() - begin < 90, "measured: 4 seconds"
-        running.told, running.code = running._rest(), running.process.returncode
-    assert (running.code, running.told) == (0, "")
+        running.output, running.code = running._rest(), running.process.returncode
+    assert (running.code, running.output) == (0, "")
     assert sorted(path.name for path in cache.iterdir()) == ["lock", "prepared"]
 
 

@@ -27,22 +27,24 @@ def held() -> Iterator[Holding]:
         (at * 7 % 40, f"name {at * 11 % 30}", None, None, None, at * at) for at in range(300)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        found = Holding(Path(folder), rows)
-        yield found
-        found.close()
+        holding = Holding(Path(folder), rows)
+        yield holding
+        holding.close()
 
 
 def shape(protocol: Protocol, **given: Any) -> Shape:
     return Shape(protocol, "t", **given)
 
 
-def asked(
+def answers_of(
     held: Holding, table: Table, functions: list[Any], step: int = 0, form: tuple[int, ...] = ()
 ) -> list[list[bytes]]:
     """The answers to each function, one for each party; in parts they are the same."""
     prepared = table.prepared
-    found = []
-    for number, shares in enumerate(zip(*(one.shares() for one in functions), strict=True)):
+    answers = []
+    for number, shares in enumerate(
+        zip(*(function.shares() for function in functions), strict=True)
+    ):
         ask = Ask(bytes(15) + bytes((number,)), VERSION, prepared.shape_id, step, shares, form)
         reply = held.provider.answer(ask)
         whole = evaluate.part(table, ask)
@@ -50,22 +52,22 @@ def asked(
         for of in (2, 7):
             parts = [evaluate.part(table, ask, Part(at, of)) for at in range(of)]
             assert evaluate.combine(table, ask, parts) == whole
-        found.append(whole)
-    return [list(parts) for parts in zip(*found, strict=True)]
+        answers.append(whole)
+    return [list(parts) for parts in zip(*answers, strict=True)]
 
 
 def joined(function: Any, prepared: Prepared, replies: list[bytes], level: int) -> bytes | None:
     """The record that a point selected."""
     form = prepared.levels[level]
-    kept = [records.widened(reply, form, reply_sizes.BLOCK) for reply in replies]
-    found: bytes | None = function.open(kept, level)
-    return found
+    widened = [records.widened(reply, form, reply_sizes.BLOCK) for reply in replies]
+    record: bytes | None = function.open(widened, level)
+    return record
 
 
-def opened(held: Holding, prepared: Prepared, level: int, found: bytes | None) -> list[Row]:
-    if found is None:
+def opened(held: Holding, prepared: Prepared, level: int, selected: bytes | None) -> list[Row]:
+    if selected is None:
         return []
-    record = found[: prepared.levels[level].width]
+    record = selected[: prepared.levels[level].width]
     return held.read(records.decode(record, prepared, level))
 
 
@@ -78,16 +80,16 @@ def test_a_point_selects_its_record(held: Holding, protocol: str, parties: int) 
         point = keycode.point(prepared.codes, [value], [str(value)])
         functions.append(fss.Point(prepared.levels[0].bits, point, parties))
     for value, function, replies in zip(
-        values, functions, asked(held, table, functions), strict=True
+        values, functions, answers_of(held, table, functions), strict=True
     ):
-        found = joined(function, prepared, replies, 0)
+        record = joined(function, prepared, replies, 0)
         wanted = held.rows(
             "SELECT count(*), sum(i) FROM t WHERE a = ? HAVING count(*) > 0", [value]
         )
         if value < 40:
-            assert opened(held, prepared, 0, found) == wanted
+            assert opened(held, prepared, 0, record) == wanted
         elif protocol == "select":
-            assert found is None
+            assert record is None
 
 
 def test_a_span_sums(held: Holding) -> None:
@@ -97,7 +99,7 @@ def test_a_span_sums(held: Holding) -> None:
     span = keycode.span(prepared.codes, [], ["name 22"], 3, 30)
     assert span is not None
     functions = [fss.Sum(prepared.codes.bits, *span), fss.Sum(prepared.codes.bits, None, None)]
-    replies = asked(held, table, functions)
+    replies = answers_of(held, table, functions)
     table_found = records.decode_sums(prepared, functions[0].open(replies[0]))
     wanted = held.rows(
         "SELECT a % 2, count(*), sum(i) FROM t WHERE b = 'name 22' AND a BETWEEN 3 AND 30 "
@@ -115,18 +117,20 @@ def test_ranks_are_counted_and_nodes_selected(held: Holding) -> None:
     assert span is not None
     bits, levels = prepared.codes.bits, len(prepared.levels)
     counts = [fss.Below(bits, span[0]), fss.Below(bits, span[1] + 1)]
-    replies = asked(held, table, counts)
-    first, last = (one.open(two)[0] for one, two in zip(counts, replies, strict=True))
+    replies = answers_of(held, table, counts)
+    first, last = (function.open(two)[0] for function, two in zip(counts, replies, strict=True))
     assert (first, last) == (10, 201)
     points = []
     for number in range(levels):
         for at in (first >> number, None):
             points.append(fss.Point(prepared.levels[number].bits, at))
-    for place, (one, two) in enumerate(zip(points, asked(held, table, points, 1), strict=True)):
-        found = joined(one, prepared, two, place // 2)
-        if place % 2 == 0:
-            highest = min(300, ((first >> place // 2) + 1) << place // 2) - 1
-            assert opened(held, prepared, place // 2, found) == [(highest**2,)]
+    for index, (function, two) in enumerate(
+        zip(points, answers_of(held, table, points, 1), strict=True)
+    ):
+        record = joined(function, prepared, two, index // 2)
+        if index % 2 == 0:
+            highest = min(300, ((first >> index // 2) + 1) << index // 2) - 1
+            assert opened(held, prepared, index // 2, record) == [(highest**2,)]
 
 
 def test_prefixes_are_selected_at_three_providers(held: Holding) -> None:
@@ -141,9 +145,9 @@ def test_prefixes_are_selected_at_three_providers(held: Holding) -> None:
         for number, level in enumerate(prepared.levels)
         for side in (0, 1)
     ]
-    replies = asked(held, table, points)
-    found = joined(points[2 * top], prepared, replies[2 * top], top)
-    assert opened(held, prepared, top, found) == held.rows(
+    replies = answers_of(held, table, points)
+    record = joined(points[2 * top], prepared, replies[2 * top], top)
+    assert opened(held, prepared, top, record) == held.rows(
         "SELECT count(*) FROM t WHERE b = 'name 22'"
     )
 
@@ -163,16 +167,16 @@ def test_rows_are_counted_by_prefix_selected_and_gathered(held: Holding) -> None
         fss.PointSum(bits + prefix, (at << bits) + code)
         for prefix, at in ((0, 0), (1, 0), (1, 1), (1, 0))
     ]
-    replies = asked(held, table, functions, 0, search_params.count_form([0, 1, 1, 1]))
-    counts = [one.open(two)[0] for one, two in zip(functions, replies, strict=True)]
+    replies = answers_of(held, table, functions, 0, search_params.count_form([0, 1, 1, 1]))
+    counts = [function.open(two)[0] for function, two in zip(functions, replies, strict=True)]
     where = "FROM t WHERE b = 'name 22'"
     ((total,),) = held.rows(f"SELECT count(*) {where}")
     ((upper,),) = held.rows(f"SELECT count(*) {where} AND i > {(299 - (1 << half)) ** 2}")
     assert counts == [total, upper, total - upper, upper]
     point = fss.Point(prepared.levels[0].bits, 4)
-    (row,) = asked(held, table, [point], 1)
-    found = joined(point, prepared, row, 0)
-    assert opened(held, prepared, 0, found) == [(295**2, 295**2, 295)]
+    (row,) = answers_of(held, table, [point], 1)
+    record = joined(point, prepared, row, 0)
+    assert opened(held, prepared, 0, record) == [(295**2, 295**2, 295)]
 
 
 @pytest.mark.parametrize(
@@ -216,11 +220,11 @@ def test_empty_tables_answer_nothing_found(tmp_path: Path) -> None:
     empty = Holding(tmp_path, [])
     prepared, table = empty.prepare(shape(Protocol.SELECT, equal=("b",), partials=COUNT_AND_SUM))
     point = fss.Point(prepared.levels[0].bits, 0)
-    (replies,) = asked(empty, table, [point])
+    (replies,) = answers_of(empty, table, [point])
     assert joined(point, prepared, replies, 0) is None
     prepared, table = empty.prepare(shape(Protocol.SUM, interval="a", partials=COUNT_AND_SUM))
     total = fss.Sum(prepared.codes.bits, 0, 1)
-    (replies,) = asked(empty, table, [total])
+    (replies,) = answers_of(empty, table, [total])
     assert total.open(replies) == [0, 0]
     for protocol in (Protocol.NODES, Protocol.DYADIC, Protocol.SEARCH, Protocol.BUCKETS):
         extra: dict[str, Any] = {"partials": COUNT_AND_SUM}

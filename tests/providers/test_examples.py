@@ -47,33 +47,35 @@ def connected(
             yield con, plain
 
 
-def asked() -> list[Any]:
+def questions() -> list[Any]:
     places = [(0, 0.0, 0.0), (0, 1.5, -0.5), (3, -2.0, 4.0), (39, 30.0, 30.0)]
-    found: list[tuple[str, tuple[object, ...]]] = [
+    queries: list[tuple[str, tuple[object, ...]]] = [
         *((restaurant_queries.Q1, (name,)) for name in ("Thai", "American", "No such thing")),
         *(
-            (restaurant_queries.Q2, restaurant_queries.near(name, *place))
-            for name, place in zip(("Mexican", "American", "Pizza", "Thai"), places, strict=True)
+            (restaurant_queries.Q2, restaurant_queries.near(name, *index))
+            for name, index in zip(("Mexican", "American", "Pizza", "Thai"), places, strict=True)
         ),
         (restaurant_queries.Q3, restaurant_queries.SUBSET),
         (restaurant_queries.Q3, ("Thai",) * 5 + ("Nothing",)),
-        *((one.sql, one.parameters) for one in flight_queries.queries()),
+        *((query.sql, query.parameters) for query in flight_queries.queries()),
         (flight_queries.Q1, (3, "JFK", "JFK")),
         (flight_queries.Q2, ("LGA", "ATL")),
         (flight_queries.Q2, ("ATL", "LGA")),
         (flight_queries.TOP_10, ("EWR", "ORD", 1, 12)),
         (flight_queries.TOP_10, ("EWR", "ORD", 12, 1)),
     ]
-    return [pytest.param(*one, id=f"{n}-{one[1][0]}") for n, one in enumerate(found)]
+    return [pytest.param(*query, id=f"{n}-{query[1][0]}") for n, query in enumerate(queries)]
 
 
-@pytest.mark.parametrize(("sql", "secrets"), asked())
+@pytest.mark.parametrize(("sql", "secrets"), questions())
 def test_answers_equal_plaintext(connected, sql: str, secrets: tuple[object, ...]):
     con, plain = connected
-    found = con.execute(sql, list(secrets))
+    answer = con.execute(sql, list(secrets))
     wanted = plain.execute(sql, list(secrets))
-    assert same(found.fetchall(), wanted.fetchall())
-    assert [one[0] for one in found.description] == [one[0] for one in wanted.description]
+    assert same(answer.fetchall(), wanted.fetchall())
+    assert [column[0] for column in answer.description] == [
+        column[0] for column in wanted.description
+    ]
 
 
 @pytest.mark.parametrize(("example", "rows"), [("restaurants", "3000"), ("flights", "3000")])

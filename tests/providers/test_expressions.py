@@ -69,7 +69,7 @@ array_agg(a) | bar(1,0,1,1000000000)"""
 
 
 def cut(text: str) -> list[str]:
-    return [one for line in text.splitlines() for one in line.split(" | ")]
+    return [cell for line in text.splitlines() for cell in line.split(" | ")]
 
 
 @pytest.mark.parametrize("text", cut(PLAIN))

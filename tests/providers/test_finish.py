@@ -100,10 +100,10 @@ GROUPED = [
 ]
 
 
-def same(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
-    return one == other
+def same(left: object, other: object) -> bool:
+    if isinstance(left, float) and isinstance(other, float):
+        return math.isclose(left, other, rel_tol=1e-9, abs_tol=1e-9)
+    return left == other
 
 
 def as_multiset(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -114,10 +114,10 @@ def _rounded(value: object) -> object:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def require_same(found: list[tuple[Any, ...]], wanted: list[tuple[Any, ...]]) -> None:
-    assert len(found) == len(wanted), (found, wanted)
-    for one, other in zip(found, wanted, strict=True):
-        assert all(same(a, b) for a, b in zip(one, other, strict=True)), (found, wanted)
+def require_same(actual: list[tuple[Any, ...]], wanted: list[tuple[Any, ...]]) -> None:
+    assert len(actual) == len(wanted), (actual, wanted)
+    for left, other in zip(actual, wanted, strict=True):
+        assert all(same(a, b) for a, b in zip(left, other, strict=True)), (actual, wanted)
 
 
 @st.composite
@@ -143,8 +143,8 @@ def test_one_row_of_aggregates(
     wanted = FAKE.plain(sql, values).fetchall()
     question = FAKE.plan(sql, values, *parties)
     require_same(FAKE.ask(question), wanted)
-    for place in range(len(question.alternatives)):
-        require_same(FAKE.ask(question, place), wanted)
+    for index in range(len(question.alternatives)):
+        require_same(FAKE.ask(question, index), wanted)
 
 
 @given(ROWS, conditions(), st.sampled_from(GROUPED), PARTIES)
@@ -156,10 +156,10 @@ def test_groups(
     text, values = condition
     sql = template.format(text)
     wanted = FAKE.plain(sql, values).fetchall()
-    found = FAKE.ask(FAKE.plan(sql, values, *parties))
+    actual = FAKE.ask(FAKE.plan(sql, values, *parties))
     if "ORDER BY" not in sql:
-        found, wanted = as_multiset(found), as_multiset(wanted)
-    require_same(found, wanted)
+        actual, wanted = as_multiset(actual), as_multiset(wanted)
+    require_same(actual, wanted)
 
 
 ORDERS = [
@@ -192,8 +192,8 @@ def test_rows(
     ).fetchall()
     question = FAKE.plan(f"SELECT {items} FROM t WHERE {text}{by} {ends}", values, *parties)
     assert FAKE.ask(question) == wanted
-    for place in range(len(question.alternatives)):
-        assert FAKE.ask(question, place) == wanted
+    for index in range(len(question.alternatives)):
+        assert FAKE.ask(question, index) == wanted
 
 
 @given(ROWS, conditions(), st.sampled_from(["max", "min"]), PARTIES)
@@ -214,9 +214,9 @@ def test_an_argument_of_an_extreme_is_one_of_those_that_tie(
             "SELECT k FROM t WHERE d = ? AND k IS NOT NULL", [known[0]]
         ).fetchall()
     }
-    for place in (None, *range(len(question.alternatives))):
-        ((found,),) = FAKE.ask(question, place)
-        assert (found in tied) if known[0] is not None else found is None
+    for index in (None, *range(len(question.alternatives))):
+        ((group,),) = FAKE.ask(question, index)
+        assert (group in tied) if known[0] is not None else group is None
 
 
 @pytest.mark.parametrize("values", [[], [None], [1], [3], [1, 3, None], [-9, 0, 2, 3]])

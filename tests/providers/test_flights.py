@@ -39,15 +39,15 @@ class TestTable:
             }
         )
         pq.write_table(few, tmp_path / "few.parquet")
-        found = data.vega(tmp_path / "few.parquet", 5)
-        assert found["month"].to_pylist() == [1, 4, 7, 10, 1]
-        assert found["origin"].to_pylist() == ["LAS", "ATL"] * 2 + ["LAS"]
-        assert found["id"].to_pylist() == list(range(5))
-        assert found.schema == data.new_york(10).schema
+        flights = data.vega(tmp_path / "few.parquet", 5)
+        assert flights["month"].to_pylist() == [1, 4, 7, 10, 1]
+        assert flights["origin"].to_pylist() == ["LAS", "ATL"] * 2 + ["LAS"]
+        assert flights["id"].to_pylist() == list(range(5))
+        assert flights.schema == data.new_york(10).schema
 
 
 def test_the_queries_mean_what_they_say_in_plaintext(table):
     with duckdb.connect() as con:
         con.register(data.TABLE, table)
-        for one in queries.queries():
-            assert con.execute(one.sql, list(one.parameters)).fetchall()
+        for query in queries.queries():
+            assert con.execute(query.sql, list(query.parameters)).fetchall()

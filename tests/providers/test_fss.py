@@ -22,10 +22,10 @@ def select(share: bytes, records: list[bytes]) -> bytes:
     """A provider's answer to a point, from the page: the record, and the MAC's share."""
     width = len(records[0])
     record, mac = 0, 0
-    for x, one in enumerate(records):
+    for x, content in enumerate(records):
         bit, value = reference.value(share, x)
-        record ^= int.from_bytes(one, "little") * bit
-        mac ^= reference.dot(value, reference.tag(2, one))
+        record ^= int.from_bytes(content, "little") * bit
+        mac ^= reference.dot(value, reference.tag(2, content))
     return record.to_bytes(width, "little") + mac.to_bytes(16, "little")
 
 
@@ -42,11 +42,11 @@ def test_the_vectors_are_what_the_page_gives() -> None:
 @pytest.mark.parametrize("at", [0, 3, 6, 7])
 def test_a_record_is_found_by_plain_providers(at: int) -> None:
     records = [bytes([x + 1]) * 32 for x in range(7)]
-    asked = fss.Point(3, at)
-    replies = [select(share, records) for share in asked.shares()]
-    assert asked.open(replies, 2) == (records[at] if at < len(records) else None)
-    tags = b"".join(reference.tag(2, one).to_bytes(16, "little") for one in records)
-    for share, reply in zip(asked.shares(), replies, strict=True):
+    function = fss.Point(3, at)
+    replies = [select(share, records) for share in function.shares()]
+    assert function.open(replies, 2) == (records[at] if at < len(records) else None)
+    tags = b"".join(reference.tag(2, row).to_bytes(16, "little") for row in records)
+    for share, reply in zip(function.shares(), replies, strict=True):
         joined = b"".join(records)
         assert server.fss_select([share], None, len(records), joined, 32, tags) == [reply]
 
@@ -58,19 +58,21 @@ def test_an_interval_is_summed_by_plain_providers(bits: int, data: st.DataObject
     low, high = sorted(data.draw(st.tuples(st.integers(0, most), st.integers(0, most))))
     points = sorted({0, most, low, high, max(low - 1, 0), min(high + 1, most)})
     numbers = [random.Random(x).randrange(-(1 << 59), 1 << 59) for x in points]
-    asked = fss.Sum(bits, low, high)
+    function = fss.Sum(bits, low, high)
     wanted = sum(n for x, n in zip(points, numbers, strict=True) if low <= x <= high)
-    assert asked.open([add(share, points, numbers) for share in asked.shares()]) == [wanted]
+    assert function.open([add(share, points, numbers) for share in function.shares()]) == [wanted]
     dummy = fss.Sum(bits, None, None)
-    assert [len(share) for share in dummy.shares()] == [len(share) for share in asked.shares()]
+    assert [len(share) for share in dummy.shares()] == [len(share) for share in function.shares()]
     assert dummy.open([add(share, points, numbers) for share in dummy.shares()]) == [0]
 
 
 def test_points_and_ends_with_sums() -> None:
     points, numbers = [1, 5, 9, 15], [7, -8, 9, -10]
     for at, wanted in [(5, -8), (6, 0), (None, 0)]:
-        asked = fss.PointSum(4, at)
-        assert asked.open([add(share, points, numbers) for share in asked.shares()]) == [wanted]
+        function = fss.PointSum(4, at)
+        assert function.open([add(share, points, numbers) for share in function.shares()]) == [
+            wanted
+        ]
     for end, wanted in [(0, 0), (1, 0), (6, -1), (16, -2)]:
         below = fss.Below(4, end)
         assert below.open([add(share, points, numbers) for share in below.shares()]) == [wanted]
@@ -78,12 +80,12 @@ def test_points_and_ends_with_sums() -> None:
 
 def test_a_lie_is_an_error_that_tells_nothing() -> None:
     records = [bytes([x + 1]) * 16 for x in range(4)]
-    asked = fss.Point(2, 1)
-    honest = [select(share, records) for share in asked.shares()]
+    function = fss.Point(2, 1)
+    honest = [select(share, records) for share in function.shares()]
     lies = [bytes(32), secrets.token_bytes(32), honest[0][:-1], b""]
     for lie in lies:
         with pytest.raises(errors.Error) as caught:
-            asked.open([lie, honest[1]], 2)
+            function.open([lie, honest[1]], 2)
         assert caught.value.code == "provider.lied"
     total = fss.Sum(8, 1, 200)
     answers = [add(share, [3, 4], [5, 6]) for share in total.shares()]

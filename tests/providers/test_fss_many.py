@@ -124,7 +124,7 @@ def test_records_by_one_key(parties: int) -> None:
 
 
 def lies(replies: list[bytes]) -> Iterator[list[bytes]]:
-    for place in (0, len(replies[0]) - 1):
+    for position in (0, len(replies[0]) - 1):
         changed = bytearray(replies[1])
-        changed[place] ^= 1
+        changed[position] ^= 1
         yield [replies[0], bytes(changed), *replies[2:]]

@@ -21,8 +21,8 @@ POINTS = np.arange(1 << 19, dtype=np.uint64)
 SEED = np.random.default_rng(1)
 
 
-def shares(made: Callable[[], Any], count: int) -> list[bytes]:
-    return [bytes(made().shares()[0]) for _ in range(count)]
+def shares(function: Callable[[], Any], count: int) -> list[bytes]:
+    return [bytes(function().shares()[0]) for _ in range(count)]
 
 
 def selected(parties: int, count: int, width: int, points: int) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ def searched() -> Callable[..., Any]:
 
 
 def gathered() -> Callable[..., Any]:
-    given = [bytes(one[0]) for one in fss.Sample([(39, 5)] * 4).shares()]
+    given = [bytes(share[0]) for share in fss.Sample([(39, 5)] * 4).shares()]
     width, seeds = 1 << 10, list(range(64))
     records, tags = np.zeros(len(POINTS) * width, np.uint8), np.zeros(len(POINTS) * 16, np.uint8)
     form = (POINTS, 20, 19, [19] * 4)

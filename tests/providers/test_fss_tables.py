@@ -28,7 +28,7 @@ LONG = st.integers(-(2**31), 2**31 - 1)
 EMPTY = np.zeros(0, np.uint64)
 
 
-def made(seed: int, count: int, width: int) -> bytes:
+def random_records(seed: int, count: int, width: int) -> bytes:
     """Records that are never all zero."""
     array = np.random.default_rng(seed).integers(0, 256, (count, width), np.uint8)
     array[:, :8] |= 1
@@ -49,7 +49,7 @@ def added(parts: list[bytes]) -> bytes:
         sum(number(part[at : at + BLOCK]) for part in parts)
         for at in range(0, len(parts[0]), BLOCK)
     ]
-    return b"".join((one % 2**128).to_bytes(BLOCK, "little") for one in sums)
+    return b"".join((total % 2**128).to_bytes(BLOCK, "little") for total in sums)
 
 
 @settings(max_examples=cases(25))
@@ -60,12 +60,12 @@ def test_a_record_is_selected(data: st.DataObject, bits: int, units: int, partie
     points = sorted(data.draw(st.sets(keys, max_size=40)))
     wanted = [data.draw(keys) for _ in range(3)] + points[:2]
     width, words = units * 16, np.array(points, np.uint64)
-    records = made(bits, len(points), width)
+    records = random_records(bits, len(points), width)
     tags = native.record_tags(3, records, width)
-    asked = [fss.Point(bits, at, parties) for at in wanted]
+    functions = [fss.Point(bits, at, parties) for at in wanted]
     cut = data.draw(st.integers(0, len(points)))
     replies = []
-    for shares in zip(*(one.shares() for one in asked), strict=True):
+    for shares in zip(*(function.shares() for function in functions), strict=True):
         whole = native.select(shares, words, len(points), records, width, tags)
         spans = [(0, cut), (cut, len(points))]
         parts = [
@@ -79,32 +79,33 @@ def test_a_record_is_selected(data: st.DataObject, bits: int, units: int, partie
             )
             for first, last in spans
         ]
-        assert whole == [xored([one, other]) for one, other in zip(*parts, strict=True)]
+        assert whole == [xored([part, other]) for part, other in zip(*parts, strict=True)]
         replies.append(whole)
-    for at, one, answers in zip(wanted, asked, zip(*replies, strict=True), strict=True):
+    for at, function, answers in zip(wanted, functions, zip(*replies, strict=True), strict=True):
         row = points.index(at) if at in points else None
         expected = None if row is None else records[row * width : (row + 1) * width]
-        assert one.open(list(answers), 3) == expected
+        assert function.open(list(answers), 3) == expected
         lie = bytearray(answers[0])
         lie[data.draw(st.integers(0, len(lie) - 1))] ^= 1 << data.draw(st.integers(0, 7))
         with pytest.raises(errors.Error, match="provider"):
-            one.open([bytes(lie), *answers[1:]], 3)
+            function.open([bytes(lie), *answers[1:]], 3)
 
 
 @pytest.mark.parametrize("first", [0, 1, 5000])
 def test_records_may_follow_each_other_in_a_mapped_file(first: int, tmp_path: Path) -> None:
     count, width = 5000, 48
-    records = made(first, count, width)
+    records = random_records(first, count, width)
     (tmp_path / "records").write_bytes(records)
     tags = native.record_tags(0, records, width)
-    asked = fss.Point(14, first + 4321)
+    function = fss.Point(14, first + 4321)
     with (tmp_path / "records").open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     view = memoryview(mapped)
     replies = [
-        native.select([share], None, count, view, width, tags, first)[0] for share in asked.shares()
+        native.select([share], None, count, view, width, tags, first)[0]
+        for share in function.shares()
     ]
-    assert asked.open(replies, 0) == records[4321 * width : 4322 * width]
+    assert function.open(replies, 0) == records[4321 * width : 4322 * width]
 
 
 @settings(max_examples=cases(25))
@@ -121,12 +122,12 @@ def test_columns_are_summed(
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
     of = np.array([r[1] for r in rows], np.uint32)
     values = np.array([r[2:] for r in rows], np.int64).reshape(-1)
-    asked: list[fss.Sum | fss.PointSum] = [
+    functions: list[fss.Sum | fss.PointSum] = [
         fss.Sum(bits, low, high),
         fss.Sum(bits, None, None),
     ]
     points_asked = [fss.PointSum(bits, low), fss.PointSum(bits, None)]
-    for questions, (from_, to) in ((asked, (low, high)), (points_asked, (low, low))):
+    for questions, (from_, to) in ((functions, (low, high)), (points_asked, (low, low))):
         expected = [0] * groups * columns
         for at, group, *numbers in rows:
             for column, value in enumerate([1] if counted else numbers):
@@ -135,7 +136,7 @@ def test_columns_are_summed(
             native.sum_columns(
                 shares, points, starts, of, None if counted else values, columns, groups
             )
-            for shares in zip(*(one.shares() for one in questions), strict=True)
+            for shares in zip(*(function.shares() for function in questions), strict=True)
         ]
         first, second = ([reply[at] for reply in replies] for at in range(2))
         assert questions[0].open(first) == expected
@@ -153,35 +154,35 @@ def test_rows_are_searched_and_sampled(
     prefix = data.draw(st.integers(0, 2**prefix_bits - 1))
     wanted = data.draw(code)
     shift = index_bits - prefix_bits
-    found = [i for i in range(count) if i >> shift == prefix and codes[i] == wanted]
+    matches = [i for i in range(count) if i >> shift == prefix and codes[i] == wanted]
     form = (code_bits, index_bits)
     cut = data.draw(st.integers(0, count))
-    asked = fss.PointSum(prefix_bits + code_bits, prefix << code_bits | wanted)
+    function = fss.PointSum(prefix_bits + code_bits, prefix << code_bits | wanted)
     replies = []
-    for share in asked.shares():
+    for share in function.shares():
         (whole,) = native.search([share], codes, *form, prefix_bits)
-        (one,) = native.search([share], codes[:cut], *form, prefix_bits)
+        (reply,) = native.search([share], codes[:cut], *form, prefix_bits)
         (other,) = native.search([share], codes[cut:], *form, prefix_bits, cut)
-        assert whole == added([one, other])
+        assert whole == added([reply, other])
         replies.append(whole)
-    assert asked.open(replies) == [len(found)]
+    assert function.open(replies) == [len(matches)]
     width, slots, seeds = 32, 5, [7, 2**64 - 1]
-    records = made(count, count, width)
+    records = random_records(count, count, width)
     tags = native.record_tags(0, records, width)
     dummy = fss.PointSum(prefix_bits + code_bits, None)
     tables = [
         native.sample(shares, codes, *form, [prefix_bits] * 2, records, width, tags, slots, seeds)
-        for shares in zip(asked.shares(), dummy.shares(), strict=True)
+        for shares in zip(function.shares(), dummy.shares(), strict=True)
     ]
     size = width + 2 * BLOCK
     slot = [[table[at : at + size] for at in range(0, len(table), size)] for table in tables]
     assert len(slot[0]) == slots * len(seeds)
     counts = [
-        asked.open([part[width : width + BLOCK] for part in pair])[0]
+        function.open([part[width : width + BLOCK] for part in pair])[0]
         for pair in zip(*slot, strict=True)
     ]
-    assert sum(counts[:slots]) == sum(counts[slots:]) == len(found)
-    rows = {records[i * width : (i + 1) * width] for i in found}
+    assert sum(counts[:slots]) == sum(counts[slots:]) == len(matches)
+    rows = {records[i * width : (i + 1) * width] for i in matches}
     for pair, number_ in zip(zip(*slot, strict=True), counts, strict=True):
         record = xored([part[:width] for part in pair])
         assert number_ != 0 or not any(record)
@@ -190,18 +191,18 @@ def test_rows_are_searched_and_sampled(
 
 def test_hashes_of_texts_depend_on_salt_columns_and_nothing_else() -> None:
     texts = ["a", "", "ab", "ä"]
-    one, other = pa.array(texts), pa.array(texts[::-1])
-    high, low = native.hash_texts(b"salt", [one, other])
+    first, other = pa.array(texts), pa.array(texts[::-1])
+    high, low = native.hash_texts(b"salt", [first, other])
     for kind in (pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()):
-        columns = [one.cast(kind), pa.chunked_array([other.cast(kind)])]
+        columns = [first.cast(kind), pa.chunked_array([other.cast(kind)])]
         assert native.hash_texts(b"salt", columns) == (high, low)
     words = np.frombuffer(high + low, np.uint64)
     assert len(set(words.tolist())) == 2 * len(texts)
-    assert native.hash_texts(b"sal", [one, other]) != (high, low)
-    assert native.hash_texts(b"salt", [other, one]) != (high, low)
+    assert native.hash_texts(b"sal", [first, other]) != (high, low)
+    assert native.hash_texts(b"salt", [other, first]) != (high, low)
     shifted = [pa.array(["ab"]), pa.array(["c"])], [pa.array(["a"]), pa.array(["bc"])]
     assert native.hash_texts(b"", shifted[0]) != native.hash_texts(b"", shifted[1])
-    for bad in ([], [one, one[:1]], [pa.array([1])], [pa.array(["a", None])]):
+    for bad in ([], [first, first[:1]], [pa.array([1])], [pa.array(["a", None])]):
         with pytest.raises(ValueError, match=r"hash|NULL"):
             native.hash_texts(b"", bad)
 
@@ -227,14 +228,14 @@ def test_a_share_says_its_form_and_no_more() -> None:
         native.share_header(b"\1")
 
 
-RECORDS, TAGS = made(1, 4, 32), bytes(64)
+RECORDS, TAGS = random_records(1, 4, 32), bytes(64)
 TAGGED, SUMMED = fss.Point(8, 1).shares()[0], fss.PointSum(8, 1).shares()[0]
 OTHER = fss.Point(9, 1).shares()[0]
 POINTS, NUMBERS = np.arange(4, dtype=np.uint64), np.zeros(4, np.int64)
 
 
 @pytest.mark.parametrize(
-    ("call", "arguments", "told"),
+    ("call", "arguments", "message"),
     [
         (native.select, ([TAGGED, OTHER], None, 4, RECORDS, 32, TAGS), "one domain"),
         (native.select, ([SUMMED], None, 4, RECORDS, 32, TAGS), "no tags"),
@@ -272,8 +273,8 @@ POINTS, NUMBERS = np.arange(4, dtype=np.uint64), np.zeros(4, np.int64)
         (native.sample, ([SUMMED], POINTS, 8, 2, [0], RECORDS, 32, TAGS, 2**40, [1]), "large"),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Any, arguments: tuple[Any, ...], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_does_not_fit_is_refused(call: Any, arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         call(*arguments)
 
 
@@ -282,27 +283,28 @@ def test_any_bytes_are_a_share_or_refused(data: bytes, bits: int) -> None:
     share = bytearray(fss.Point(bits, 0).shares()[0])
     for at, byte in enumerate(data[:8]):
         share[byte % len(share)] ^= data[at]
-    for one in (data, bytes(share)):
+    for encoded in (data, bytes(share)):
         for call, rest in (
             (native.select, (None, 1, RECORDS[:32], 32, TAGS[:16])),
             (native.sum_columns, (EMPTY, None, None, None, 1, 1)),
             (native.search, (EMPTY, 1, 1, 1)),
         ):
             with suppress(ValueError):
-                call([one], *rest)
+                call([encoded], *rest)
 
 
 def test_several_threads_ask_at_once() -> None:
     count, width = 20_000, 64
-    records = made(9, count, width)
+    records = random_records(9, count, width)
     tags = native.record_tags(0, records, width)
 
     def ask(at: int) -> bool:
-        asked = fss.Point(15, at)
+        function = fss.Point(15, at)
         replies = [
-            native.select([share], None, count, records, width, tags)[0] for share in asked.shares()
+            native.select([share], None, count, records, width, tags)[0]
+            for share in function.shares()
         ]
-        return asked.open(replies, 0) == records[at * width : (at + 1) * width]
+        return function.open(replies, 0) == records[at * width : (at + 1) * width]
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(ask, range(0, count, 1234)))

@@ -24,7 +24,7 @@ from louver.wire import question_codec as codec
 from louver.wire import questions as q
 from tests.providers import echo
 from tests.providers.echo import SECRET
-from tests.providers.services import SHAPE, Held, Running, asked, prepared, serving, until
+from tests.providers.services import SHAPE, Held, Running, ask_of, prepared, serving, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
@@ -45,11 +45,11 @@ provider_service.address_of = lambda peer: peer
 
 @pytest.fixture(scope="module")
 def running(data: Path) -> Iterator[Running]:
-    with serving(data, "--asks=100000", "--shapes=100000") as found:
-        yield found
-    assert found.code == 0
-    assert "Traceback" not in found.told
-    assert SECRET not in found.told
+    with serving(data, "--asks=100000", "--shapes=100000") as service:
+        yield service
+    assert service.code == 0
+    assert "Traceback" not in service.output
+    assert SECRET not in service.output
 
 
 @contextmanager
@@ -60,9 +60,9 @@ def raw(running: Running) -> Iterator[Any]:
 
 
 def failure(call: Callable[[], Any]) -> tuple[grpc.StatusCode, Any]:
-    with pytest.raises(grpc.RpcError) as found:
+    with pytest.raises(grpc.RpcError) as caught:
         call()
-    error: Any = found.value
+    error: Any = caught.value
     details = error.details()
     assert len(details) < 2_000
     with suppress(ValueError):
@@ -72,14 +72,14 @@ def failure(call: Callable[[], Any]) -> tuple[grpc.StatusCode, Any]:
 
 def alive(running: Running) -> None:
     channel = running.channel()
-    assert channel.answer(asked(prepared(channel), b"ab")).data == b"ba"
+    assert channel.answer(ask_of(prepared(channel), b"ab")).data == b"ba"
     channel.close()
 
 
 def code(call: Callable[[], Any]) -> str:
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         call()
-    return found.value.code
+    return caught.value.code
 
 
 def ended(call: Callable[[], Any]) -> str:
@@ -112,12 +112,12 @@ def test_hostile_bytes(running: Running) -> None:
                 )
                 if method == "Describe" and bad == b"\x01":
                     continue
-                status, told = failure(partial(call, bad, timeout=120))
+                status, body = failure(partial(call, bad, timeout=120))
                 assert status in (
                     grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION
                 )  # fmt: skip
-                assert set(told) == {"ok", "code", "error"}
-                assert told["code"] in ("wire.format", "provider.version")
+                assert set(body) == {"ok", "code", "error"}
+                assert body["code"] in ("wire.format", "provider.version")
     alive(running)
 
 
@@ -132,24 +132,24 @@ def test_methods_and_heads_that_are_not_ours(running: Running) -> None:
         assert status != grpc.StatusCode.OK
         many = channel.stream_stream("/louver.Provider/Describe")
         assert len(list(many(iter([b"\x01"] * 50), timeout=120))) == 1, "one message is read"
-        status, told = failure(lambda: list(many(iter([]), timeout=120)))
-        assert told["code"] == "serve.request"
+        status, body = failure(lambda: list(many(iter([]), timeout=120)))
+        assert body["code"] == "serve.request"
     alive(running)
 
 
 def test_a_share_is_used_once(running: Running) -> None:
     channel = running.channel()
     shape = prepared(channel)
-    ask = asked(shape, b"once")
+    ask = ask_of(shape, b"once")
     channel.answer(ask)
     for again in (ask, replace(ask, shares=(b"other",))):
         assert code(partial(channel.answer, again)) == "provider.replayed"
     assert channel.answer(replace(ask, step=1)).data == b"ecno", "another round"
-    failed = asked(shape, b"boom")
+    failed = ask_of(shape, b"boom")
     assert code(lambda: channel.answer(failed)) == "provider.reply"
     assert code(lambda: channel.answer(failed)) == "provider.replayed", "tried is used"
     assert code(lambda: channel.answer(replace(ask, version=b"v" * 32))) == "provider.version"
-    other = replace(asked(shape, b"x"), shape_id=b"s" * 32)
+    other = replace(ask_of(shape, b"x"), shape_id=b"s" * 32)
     assert code(lambda: channel.answer(other)) == "provider.shape"
     none = replace(SHAPE, source="none")
     with pytest.raises(errors.ProgrammingError, match="no table none") as refused:
@@ -181,23 +181,23 @@ def test_slow_clients_do_not_keep_their_places(data: Path) -> None:
             return False
 
         until(silenced)
-        failed = [failure(partial(list, one)) for one in silent]
-        slow = [status for status, told in failed if told["code"] == "serve.slow"]
+        failed = [failure(partial(list, call)) for call in silent]
+        slow = [status for status, body in failed if body["code"] == "serve.slow"]
         assert len(slow) >= 4
         assert set(slow) == {grpc.StatusCode.DEADLINE_EXCEEDED}
-        assert {told["code"] for _, told in failed} <= {"serve.slow", "serve.busy"}
+        assert {body["code"] for _, body in failed} <= {"serve.slow", "serve.busy"}
         over.set()
         # Asks for much and takes nothing: its bytes are let go of.
         for attempt in range(8):
-            greedy = call(iter([codec.encode(asked(shape, b"big:60000000"))]), timeout=250)
+            greedy = call(iter([codec.encode(ask_of(shape, b"big:60000000"))]), timeout=250)
             # Until its answer is made; one that comes too early would take its room.
             time.sleep(0.5 + attempt / 2)
-            if ended(lambda: channel.answer(asked(shape, b"big:20000000"))) == "serve.busy":
+            if ended(lambda: channel.answer(ask_of(shape, b"big:20000000"))) == "serve.busy":
                 break
             greedy.cancel()
         else:
             raise AssertionError("it was never busy")
-        until(lambda: not ended(lambda: channel.answer(asked(shape, b"big:60000000"))))
+        until(lambda: not ended(lambda: channel.answer(ask_of(shape, b"big:60000000"))))
         greedy.cancel()
         alive(running)
 
@@ -208,9 +208,9 @@ def test_no_client_takes_all(data: Path, tmp_path: Path) -> None:
     with serving(data, *limits) as running:
         channel = running.channel()
         shape = prepared(channel)
-        assert code(lambda: channel.answer(asked(shape, bytes(2_000)))) == "serve.large"
+        assert code(lambda: channel.answer(ask_of(shape, bytes(2_000)))) == "serve.large"
         with ThreadPoolExecutor(8) as pool:
-            jobs = [pool.submit(channel.answer, asked(shape, held.share)) for _ in range(8)]
+            jobs = [pool.submit(channel.answer, ask_of(shape, held.share)) for _ in range(8)]
             until(lambda: sum(job.done() for job in jobs) == 5)
             held.let_go()
             failed = [job.exception() for job in jobs]
@@ -220,15 +220,15 @@ def test_no_client_takes_all(data: Path, tmp_path: Path) -> None:
         time.sleep(2)
         begin, answered, refused = time.monotonic(), 0, 0
         while not refused:
-            code_ = ended(lambda: channel.answer(asked(shape, b"x")))
+            code_ = ended(lambda: channel.answer(ask_of(shape, b"x")))
             assert code_ in ("", "serve.busy")
             answered, refused = answered + (not code_), refused + bool(code_)
         assert 10 <= answered <= 10 + 5 * (time.monotonic() - begin)
         slow = [replace(SHAPE, source=f"sleep:0.{n}") for n in range(1, 6)]
         version = shape.version
-        for one in slow[:2]:
-            channel.prepare(one, version)
-        assert code(lambda: [channel.prepare(one, version) for one in slow]) == "serve.busy"
+        for pending in slow[:2]:
+            channel.prepare(pending, version)
+        assert code(lambda: [channel.prepare(pending, version) for pending in slow]) == "serve.busy"
 
 
 def test_no_client_has_all_preparations(data: Path, tmp_path: Path) -> None:
@@ -236,10 +236,10 @@ def test_no_client_has_all_preparations(data: Path, tmp_path: Path) -> None:
     with serving(data, before=OTHERS) as running:
         channel = running.channel()
         version = channel.describe().versions[0]
-        slow = [replace(SHAPE, source=one.source) for one in held]
+        slow = [replace(SHAPE, source=pending.source) for pending in held]
         with ThreadPoolExecutor(4) as pool:
-            jobs = [pool.submit(channel.prepare, one, version) for one in slow]
-            until(lambda: sum(one.has_begun() for one in held) == 2)
+            jobs = [pool.submit(channel.prepare, pending, version) for pending in slow]
+            until(lambda: sum(pending.has_begun() for pending in held) == 2)
             # OTHERS makes every port an address of its own, as if it came from another machine.
             other = running.channel()
             assert prepared(other).version == version
@@ -266,7 +266,7 @@ def test_floods_of_connections(data: Path) -> None:
                 elif number % 3 == 2:
                     other.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + chance.randbytes(200))
         for _ in range(20):
-            assert channel.answer(asked(shape, b"ab")).data == b"ba", "who was there is served"
+            assert channel.answer(ask_of(shape, b"ab")).data == b"ba", "who was there is served"
         stack.close()
         until(lambda: not ended(lambda: alive(running)))
 
@@ -288,7 +288,7 @@ def test_hostile_shares(data: Path) -> None:
             for _ in range(60):
                 share = bytes([1, chance.randrange(5)]) + chance.randbytes(chance.randrange(600))
                 form = tuple(chance.randrange(1 << 63) for _ in range(chance.randrange(3)))
-                ask = replace(asked(known, share, step=chance.randrange(3)), form=form)
+                ask = replace(ask_of(known, share, step=chance.randrange(3)), form=form)
                 with suppress(errors.Error):
                     channel.answer(ask)
         assert channel.prepare(shape, version) == known
@@ -297,20 +297,22 @@ def test_hostile_shares(data: Path) -> None:
             with suppress(errors.ProgrammingError):
                 channel.prepare(wrong, version)
         assert channel.describe().versions == (version,)
-    assert (running.code, running.told) == (0, "trusted: []\n")
+    assert (running.code, running.output) == (0, "trusted: []\n")
 
 
 def test_bugs_show_nothing(data: Path) -> None:
     with serving(data) as running, raw(running) as channel:
         shape = prepared(running.channel())
-        ask = codec.encode(asked(shape, b"boom"))
-        status, told = failure(lambda: channel.unary_unary("/louver.Provider/Answer")(ask))
-        assert (status, told["code"]) == (grpc.StatusCode.INTERNAL, "internal")
-        assert SECRET not in json.dumps(told)
+        ask = codec.encode(ask_of(shape, b"boom"))
+        status, body = failure(lambda: channel.unary_unary("/louver.Provider/Answer")(ask))
+        assert (status, body["code"]) == (grpc.StatusCode.INTERNAL, "internal")
+        assert SECRET not in json.dumps(body)
         alive(running)
-    lines = running.told.splitlines()
+    lines = running.output.splitlines()
     source = Path(echo.__file__).read_text().splitlines()
-    (place,) = (number for number, line in enumerate(source, 1) if "raise RuntimeError" in line)
-    where = f"RuntimeError in echo.py, line {place}"
+    (line_number,) = (
+        number for number, line in enumerate(source, 1) if "raise RuntimeError" in line
+    )
+    where = f"RuntimeError in echo.py, line {line_number}"
     assert lines[0].endswith(f"Answer of {len(ask)} bytes failed: {where}")
     assert lines[1:] == ["trusted: []"]

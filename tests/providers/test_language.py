@@ -74,13 +74,13 @@ def test_a_disjoint_extreme_may_be_searched() -> None:
 
 
 def test_public_conditions_filter_first_and_shapes_are_written_in_one_way() -> None:
-    one = FAKE.plan(
+    plan = FAKE.plan(
         "select Sum(f.PRICE) from Flights as f where f.month > 3 and (f.origin = ? and ok)", ["x"]
     )
     other = FAKE.plan("SELECT SUM(price) FROM flights WHERE month>3 AND ok AND $1 = origin", ["y"])
-    assert one.shape == other.shape
-    assert one.shape.where == "month > 3 AND ok"
-    assert one.shape.source == "flights"
+    assert plan.shape == other.shape
+    assert plan.shape.where == "month > 3 AND ok"
+    assert plan.shape.source == "flights"
 
 
 def test_a_shape_holds_no_secret() -> None:
@@ -299,12 +299,12 @@ def test_secrets_of_other_types_compare_as_in_duckdb(type_: str) -> None:
                 # DuckDB cannot compare them: nor need we.
                 continue
             try:
-                found: Any = fake.ask(fake.plan(sql, [secret]))
+                answer: Any = fake.ask(fake.plan(sql, [secret]))
             except duckdb.InvalidInputException as error:
                 if not isinstance(secret, float) or "too large" not in str(error):
                     raise
                 continue
-            assert found == wanted, (type_, operator, secret)
+            assert answer == wanted, (type_, operator, secret)
 
 
 @pytest.mark.parametrize(
@@ -340,9 +340,9 @@ def test_other_types(condition: str, values: list[Any]) -> None:
 )
 def test_no_error_quotes_a_secret(condition: str) -> None:
     """Whoever keeps a log of errors does not keep secrets by that."""
-    told = refusal(f"SELECT count(*) FROM flights WHERE {condition}", [5])
-    assert "77123" not in str(told)
-    assert "louver_parameter" not in str(told)
+    message = refusal(f"SELECT count(*) FROM flights WHERE {condition}", [5])
+    assert "77123" not in str(message)
+    assert "louver_parameter" not in str(message)
 
 
 def test_parameters_by_name_and_number() -> None:
@@ -382,5 +382,5 @@ def test_brackets_are_kept_where_an_expression_stands_beside_an_operator() -> No
         question = FAKE.plan(sql, ["a"])
         wanted = FAKE.plain(sql, ["a"]).fetchall()
         assert sorted(FAKE.ask(question), key=repr) == sorted(wanted, key=repr), sql
-        for place in range(len(question.alternatives)):
-            assert FAKE.ask(question, place) == wanted
+        for index in range(len(question.alternatives)):
+            assert FAKE.ask(question, index) == wanted

@@ -34,8 +34,8 @@ QUESTIONS = {
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Any]:
     """A connection for tests that have all of its providers honest again."""
-    with both(ROWS) as (found, _):
-        yield found
+    with both(ROWS) as (connection, _):
+        yield connection
 
 
 @contextmanager
@@ -127,8 +127,8 @@ def test_another_preparation_is_noticed_before_a_share_leaves() -> None:
         honest = second.prepare
 
         def prepare(*given: Any) -> Prepared:
-            found: Prepared = honest(*given)
-            return dataclasses.replace(found, digest=bytes(32))
+            prepared: Prepared = honest(*given)
+            return dataclasses.replace(prepared, digest=bytes(32))
 
         second.prepare = prepare
         with pytest.raises(errors.OperationalError) as caught:
@@ -160,4 +160,4 @@ def test_a_failed_question_is_asked_with_fresh_shares() -> None:
         assert times[0].shares != times[1].shares
         assert times[0].query_id != times[1].query_id
         bodies = [share[8:24] for ask in times for share in ask.shares]
-        assert not any(body in asked for body in bodies for asked in fleet.channels[0].asks)
+        assert not any(body in ask for body in bodies for ask in fleet.channels[0].asks)

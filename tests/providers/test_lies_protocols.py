@@ -52,18 +52,18 @@ class Round:
 
 def rounds_of(connection: Any, sql: str, secrets: Values) -> tuple[list[Any], list[Round]]:
     """The answer, and the rounds that it took."""
-    fleet, found = connection.session.context.fleet, []
+    fleet, recorded = connection.session.context.fleet, []
     honest = fleet.ask
 
     def ask(asks: Sequence[Ask], parts: Sequence[int]) -> list[list[bytes]]:
-        found.append(Round(parts))
+        recorded.append(Round(parts))
         answered: list[list[bytes]] = honest(asks, parts)
         return answered
 
     fleet.ask = ask
     rows = connection.execute(sql, secrets).fetchall()
     fleet.ask = honest
-    return rows, found
+    return rows, recorded
 
 
 class Liar:
@@ -89,21 +89,21 @@ class Liar:
 
 def flipped(bit: int) -> Callable[[bytes], bytes]:
     def change(data: bytes) -> bytes:
-        found = bytearray(data)
-        found[bit >> 3] ^= 1 << (bit & 7)
-        return bytes(found)
+        changed = bytearray(data)
+        changed[bit >> 3] ^= 1 << (bit & 7)
+        return bytes(changed)
 
     return change
 
 
 def bits_of(parts: Sequence[int], chance: random.Random) -> list[int]:
     """The first bit of each part, its last one, and some between."""
-    found, at = [], 0
+    bits, at = [], 0
     for size in parts:
-        found += [at, at + 8 * size - 1]
-        found += [at + chance.randrange(8 * size) for _ in range(FLIPS)]
+        bits += [at, at + 8 * size - 1]
+        bits += [at + chance.randrange(8 * size) for _ in range(FLIPS)]
         at += 8 * size
-    return found
+    return bits
 
 
 def refused(connection: Any, sql: str, secrets: Values) -> None:
@@ -122,7 +122,9 @@ def test_one_liar_at_any_place_is_found_out(
         for secrets in way.secrets:
             wanted, rounds = rounds_of(connection, way.sql, secrets)
             lies = [
-                (step, bit) for step, one in enumerate(rounds) for bit in bits_of(one.parts, chance)
+                (step, bit)
+                for step, number in enumerate(rounds)
+                for bit in bits_of(number.parts, chance)
             ]
             for number, (step, bit) in enumerate(lies):
                 # Of the same bit each place has its turn in the next part.
@@ -143,7 +145,7 @@ def test_other_lies_of_one_provider(
         secrets = way.secrets[0]
         _, rounds = rounds_of(connection, way.sql, secrets)
         for step in range(len(rounds)):
-            for place, channel in enumerate(channels):
+            for index, channel in enumerate(channels):
                 earlier: list[bytes] = []
 
                 def again(data: bytes, earlier: list[bytes] = earlier) -> bytes:
@@ -161,7 +163,7 @@ def test_other_lies_of_one_provider(
                         with pytest.raises(errors.OperationalError) as caught:
                             connection.execute(way.sql, secrets).fetchall()
                         assert caught.value.code == "provider.reply"
-                        assert f"local:{place}" in str(caught.value)
+                        assert f"local:{index}" in str(caught.value)
 
 
 @pytest.mark.parametrize("sql", [_FIRST, _KEYS])
@@ -205,8 +207,8 @@ def test_counts_that_no_table_has_are_no_answer(
         connection.execute(way.sql, way.secrets[0]).fetchall()
         for change in (lambda n: -n - 1, lambda n: n + 131, lambda n: n - 2**62):
 
-            def opened(one: Any, replies: list[bytes], change: Any = change) -> list[int]:
-                return [change(number) for number in honest(one, replies)]
+            def opened(function: Any, replies: list[bytes], change: Any = change) -> list[int]:
+                return [change(number) for number in honest(function, replies)]
 
             with monkeypatch.context() as patched:
                 patched.setattr(fss._Additive, "open", opened)

@@ -41,11 +41,11 @@ TOP: dict[str, Any] = {"columns": ("i",), "orders": (Order("i"),), "limit": 3}
 @pytest.fixture(scope="module")
 def held() -> Iterator[Holding]:
     with tempfile.TemporaryDirectory() as folder:
-        found = Holding(
+        holding = Holding(
             Path(folder), [(at % 9, f"n{at % 7}", None, None, None, at) for at in range(ROWS)]
         )
-        yield found
-        found.close()
+        yield holding
+        holding.close()
 
 
 def points(prepared: Prepared) -> list[Any]:
@@ -87,13 +87,13 @@ WORK: dict[str, tuple[Shape, Callable[[Prepared], list[Any]], int, tuple[int, ..
 }
 
 
-def asked(
+def prepared_ask(
     held: Holding, shape: Shape, functions: Callable[[Prepared], list[Any]], step: int,
     form: tuple[int, ...],
 ) -> tuple[Table, Ask]:  # fmt: skip
     """A prepared table, and shares for its first provider."""
     prepared, table = held.prepare(shape)
-    shares = tuple(one.shares()[0] for one in functions(prepared))
+    shares = tuple(function.shares()[0] for function in functions(prepared))
     return table, Ask(bytes(16), VERSION, prepared.shape_id, step, shares, form)
 
 
@@ -109,7 +109,7 @@ def test_work_is_bounded_by_the_step(
     held: Holding, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shape, functions, step, form, steps = WORK[name]
-    table, ask = asked(held, shape, functions, step, form)
+    table, ask = prepared_ask(held, shape, functions, step, form)
     monkeypatch.setattr(evaluate, "MAX_STEPS", steps)
     assert held.provider.answer(ask).data
     monkeypatch.setattr(evaluate, "MAX_STEPS", steps - 1)
@@ -120,7 +120,7 @@ def test_work_is_bounded_by_the_step(
 def test_wide_records_and_powers_are_more_work(held: Holding) -> None:
     """A record of 5,120 bytes is ten steps; sums under Paillier's scheme have powers besides."""
     shape, functions, step, form, steps = WORK["select"]
-    table, ask = asked(held, shape, functions, step, form)
+    table, ask = prepared_ask(held, shape, functions, step, form)
     (level,) = table.prepared.levels
     wide = dataclasses.replace(
         table.prepared, levels=(dataclasses.replace(level, width=5120),)
@@ -128,8 +128,8 @@ def test_wide_records_and_powers_are_more_work(held: Holding) -> None:
     many = Table(Protocol.SELECT, wide, table.sections)
     (work,) = evaluate._works(many, ask)
     assert evaluate._steps(many, work, ask.shares) == 10 * steps
-    table, ask = asked(held, dataclasses.replace(_SUMMED, protocol=Protocol.PAILLIER), ciphers, 0,
-                       ())  # fmt: skip
+    paillier = dataclasses.replace(_SUMMED, protocol=Protocol.PAILLIER)
+    table, ask = prepared_ask(held, paillier, ciphers, 0, ())
     (work,) = evaluate._works(table, ask)
     evaluations = 2 * table.prepared.points * len(ask.shares)
     powers = evaluate._steps(table, work, ask.shares) - evaluations
@@ -160,11 +160,11 @@ def test_a_share_that_stands_there_twice_is_refused(held: Holding, name: str) ->
         given: Any = (dataclasses.replace(_SUMMED, protocol=Protocol.PAILLIER), ciphers, 0, ())
     else:
         given = WORK[name][:4]
-    table, ask = asked(held, *given)
+    table, ask = prepared_ask(held, *given)
     assert held.provider.answer(ask).data
-    for place in range(1, len(ask.shares)):
+    for index in range(1, len(ask.shares)):
         copied = dataclasses.replace(
-            ask, shares=(*ask.shares[:place], ask.shares[0], *ask.shares[place + 1 :])
+            ask, shares=(*ask.shares[:index], ask.shares[0], *ask.shares[index + 1 :])
         )
         refused(partial(held.provider.answer, copied), "provider.share", "twice")
         joined = partial(evaluate.combine, table, copied, [[b""]])
@@ -177,8 +177,8 @@ _WAY = Way("nodes", "SELECT max(v) FROM t WHERE k = ? AND id BETWEEN ? AND ?", (
 
 def prepared_as(connection: Any, change: Change, parties: Sequence[int]) -> None:
     """Have some providers say something else of what they prepared."""
-    for place in parties:
-        channel = connection.session.context.fleet.channels[place]
+    for count in parties:
+        channel = connection.session.context.fleet.channels[count]
 
         def prepare(*given: Any, honest: Any = channel.prepare) -> Prepared:
             return change(honest(*given))
@@ -268,7 +268,7 @@ def test_every_word_of_a_preparation_is_compared(
         "sums": lambda p: (*p.sums, SumColumn(0, 0)),
         "index_bits": lambda p: p.index_bits + 1,
     }
-    assert set(changes) == {one.name for one in dataclasses.fields(Prepared)}
+    assert set(changes) == {field.name for field in dataclasses.fields(Prepared)}
     with asked_by(way, tmp_path, monkeypatch) as connection:
         channel = connection.session.context.fleet.channels[party]
         honest = channel.prepare
@@ -338,8 +338,8 @@ def _places(text: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("text", _OVERLOOKED)
 def test_no_shape_leaves_with_a_secret_in_it(text: str) -> None:
     require_public(Shape(Protocol.NODES, **_PUBLIC))
-    for place in _places(text):
-        shape = Shape(Protocol.NODES, **{**_PUBLIC, **place})
+    for position in _places(text):
+        shape = Shape(Protocol.NODES, **{**_PUBLIC, **position})
         with pytest.raises(errors.NotSupportedError) as caught:
             require_public(shape)
         assert caught.value.code == "provider.language"

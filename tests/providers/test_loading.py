@@ -206,10 +206,10 @@ def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     for data, words in damaged(tmp_path):
-        with pytest.raises(errors.OperationalError) as found:
+        with pytest.raises(errors.OperationalError) as caught:
             load(data, cache)
-        assert found.value.code == "provider.data", data
-        assert words in found.value.message, (data, found.value.message)
+        assert caught.value.code == "provider.data", data
+        assert words in caught.value.message, (data, caught.value.message)
         assert not list(cache.iterdir()), "nothing is left behind"
 
 
@@ -225,19 +225,19 @@ def again_and_again(path: Path, ending: Interruption) -> None:
 
 def test_progress_is_told_and_a_load_is_ended(tmp_path: Path) -> None:
     path = write(tmp_path / "t.parquet", ROWS.format(count=1_500_000))
-    told: list[tuple[str, float]] = []
-    loaded = load([str(path)], tmp_path, lambda stage, share: told.append((stage, share)))
+    events: list[tuple[str, float]] = []
+    loaded = load([str(path)], tmp_path, lambda stage, share: events.append((stage, share)))
     loaded.remove()
-    assert {stage for stage, _ in told} == {"reading t", "hashing t"}
-    shares = [share for _, share in told]
+    assert {stage for stage, _ in events} == {"reading t", "hashing t"}
+    shares = [share for _, share in events]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     ending = Interruption()
     threading.Timer(0.2, ending.end).start()
     begin = time.monotonic()
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         again_and_again(path, ending)
-    assert found.value.code == "interrupted"
+    assert caught.value.code == "interrupted"
     assert time.monotonic() - begin < 60
     assert not list(tmp_path.glob("data-*"))
 
@@ -262,7 +262,7 @@ def test_the_version_is_what_the_spec_says(tmp_path: Path) -> None:
             head += int(bits, 2).to_bytes(len(bits) // 8, "big")
         if name == "c":
             texts = [(value or "").encode() for value in values]
-            lengths = b"".join(len(one).to_bytes(4, "little") for one in texts)
+            lengths = b"".join(len(text).to_bytes(4, "little") for text in texts)
             return hashlib.sha256(head + lengths + b"".join(texts)).digest()
         width = {"a": 4, "b": 1, "d": 16}[name]
         scale = 100 if name == "d" else 1
@@ -277,7 +277,7 @@ def test_the_version_is_what_the_spec_says(tmp_path: Path) -> None:
     whole += len(rows).to_bytes(8, "big") + (4).to_bytes(4, "big")
     for begin in range(0, len(rows), 131_072):
         part = rows[begin : begin + 131_072]
-        for place, name in enumerate(columns):
-            whole += piece([row[place] for row in part], name)
+        for index, name in enumerate(columns):
+            whole += piece([row[index] for row in part], name)
     expected = hashlib.sha256(whole).digest()
     assert version(write(tmp_path / "t.parquet", query), tmp_path) == expected

@@ -41,10 +41,10 @@ class Plain:
         self.connection = duckdb.connect(config={"threads": 1})
         self.connection.register("cells", built.cells)
         self.connection.register("transit", built.transit)
-        self.asked: list[tuple[str, list[int]]] = []
+        self.statements: list[tuple[str, list[int]]] = []
 
     def execute(self, sql, parameters=()):
-        self.asked.append((sql, list(parameters)))
+        self.statements.append((sql, list(parameters)))
         return self.connection.execute(sql, parameters)
 
 
@@ -54,10 +54,10 @@ def grid(side: int, seed: int, gaps: float = 0.25) -> Graph:
     number = np.arange(side * side).reshape(side, side)
     tails = np.concatenate([number[:, :-1].ravel(), number[:-1].ravel()])
     heads = np.concatenate([number[:, 1:].ravel(), number[1:].ravel()])
-    kept = draw_.random(len(tails)) >= gaps
+    present = draw_.random(len(tails)) >= gaps
     # Few different weights, so that many ways are equally long.
     weights = draw_.integers(1, 4, len(tails))
-    return graph_of(side * side, tails[kept], heads[kept], weights[kept])
+    return graph_of(side * side, tails[present], heads[present], weights[present])
 
 
 def check(built: Built, router: Router, source: int, target: int, known: list[float]) -> None:
@@ -141,11 +141,11 @@ class TestRoutes:
         # A node to itself, in one cell, in one region, between regions, from a transit node.
         mates = np.flatnonzero(built.atlas.homes == built.atlas.homes[size - 1])
         for target in (size - 1, int(mates[0]), size - 30, size // 2, 0):
-            plain.asked.clear()
+            plain.statements.clear()
             router.route(size - 1, target)
-            assert [sql for sql, _ in plain.asked] == list(SQL)
-            assert [len(values) for _, values in plain.asked] == [3, 3]
-            assert len(set(plain.asked[1][1])) == 3
+            assert [sql for sql, _ in plain.statements] == list(SQL)
+            assert [len(values) for _, values in plain.statements] == [3, 3]
+            assert len(set(plain.statements[1][1])) == 3
 
     def test_the_second_round_begins_at_a_fixed_time(self, built):
         router = Router(Plain(built), built.atlas, pause_s=0.2)
@@ -183,7 +183,9 @@ class TestTables:
         assert built.cells["cell"].to_pylist() == list(range(built.cells.num_rows))
         assert built.transit["pair"].to_pylist() == list(range(atlas.ways))
         pairs = {
-            atlas.between(one, other) for one in range(atlas.cells) for other in range(atlas.cells)
+            atlas.between(left, other)
+            for left in range(atlas.cells)
+            for other in range(atlas.cells)
         }
         assert pairs == set(range(atlas.cells, built.cells.num_rows))
         atlas.save(tmp_path / "atlas.json")
@@ -259,11 +261,11 @@ class TestRecords:
 class TestSources:
     def test_an_extract_becomes_a_town(self, tmp_path):
         write_extract(tmp_path / "a.osm.pbf")
-        found = streets.read_town(tmp_path / "a.osm.pbf")
+        town = streets.read_town(tmp_path / "a.osm.pbf")
         # A way of three nodes 0.001 degrees apart; a footpath apart from it and a house are not.
-        assert found.graph.shape[0] == 3
-        assert streets_of(found.graph)[2].tolist() == [1112, 1112]
-        assert np.allclose(np.diff(found.y), 111.195)
+        assert town.graph.shape[0] == 3
+        assert streets_of(town.graph)[2].tolist() == [1112, 1112]
+        assert np.allclose(np.diff(town.y), 111.195)
 
     def test_what_is_no_extract_is_refused(self, tmp_path):
         whole = write_extract(tmp_path / "whole.osm.pbf")

@@ -52,9 +52,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def loaded(data: Path) -> Iterator[LoadedData]:
-    found = load([str(data)], data.parent)
-    yield found
-    found.remove()
+    loaded = load([str(data)], data.parent)
+    yield loaded
+    loaded.remove()
 
 
 def peak_bytes(process: int) -> int:
@@ -75,9 +75,9 @@ def test_memory_is_bounded(data: Path) -> None:
         channel.prepare(q.Shape(SELECT, "t", equal=("k",), partials=COUNT), version)
         before = peak_bytes(running.process.pid)
         for name, shape in SHAPES.items():
-            with pytest.raises(errors.Error) as found:
+            with pytest.raises(errors.Error) as caught:
                 channel.prepare(shape, version)
-            assert found.value.code in ("provider.large", "provider.refused"), name
+            assert caught.value.code in ("provider.large", "provider.refused"), name
             taken = peak_bytes(running.process.pid) - before
             assert taken < given, (name, taken)
         fine = q.Shape(SELECT, "t", equal=("id",), columns=("k",), limit=1)
@@ -89,9 +89,9 @@ def test_memory_is_bounded(data: Path) -> None:
 def test_what_can_be_told_is_refused_at_once(loaded: LoadedData, tmp_path: Path, name: str) -> None:
     provider = Provider(loaded, tmp_path, limits=Limits(table_bytes=200 << 20))
     begin = time.monotonic()
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         provider.prepare(SHAPES[name], loaded.version)
-    assert found.value.code == "provider.large"
+    assert caught.value.code == "provider.large"
     assert time.monotonic() - begin < 20, "measured: half a second; two minutes without"
     provider.close()
 
@@ -100,9 +100,9 @@ def test_texts_of_every_kind_are_measured(loaded: LoadedData, tmp_path: Path) ->
     columns = ("'é\\x00' || big", "k", "CASE WHEN k = 1 THEN big END")
     shape = q.Shape(SELECT, "t", equal=("id",), columns=columns, limit=1)
     small = Provider(loaded, tmp_path, limits=Limits(table_bytes=1_900 * ROWS))
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         small.prepare(shape, loaded.version)
-    assert found.value.code == "provider.large"
+    assert caught.value.code == "provider.large"
     provider = Provider(loaded, tmp_path)
     assert provider.prepare(shape, loaded.version).levels[0].count == ROWS
     provider.close()
@@ -131,7 +131,7 @@ def test_an_operator_allows_more_time(
     prepare = preparing.prepare
 
     def noted(*given: Any) -> Any:
-        allowed.extend(one.seconds for one in given if isinstance(one, Limits))
+        allowed.extend(item.seconds for item in given if isinstance(item, Limits))
         return prepare(*given)
 
     monkeypatch.setattr(preparing, "prepare", noted)

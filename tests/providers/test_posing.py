@@ -23,9 +23,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
 
 def code(call: Callable[[], Any]) -> str:
-    with pytest.raises(errors.Error) as found:
+    with pytest.raises(errors.Error) as caught:
         call()
-    return found.value.code
+    return caught.value.code
 
 
 Behave = Callable[[bytes, Any], Iterator[bytes]]
@@ -71,7 +71,7 @@ def test_answers_that_are_none(answers: list[bytes]) -> None:
     def behave(_: bytes, context: Any) -> Iterator[bytes]:
         yield from answers
 
-    told: list[str] = []
+    events: list[str] = []
     with posing(behave) as address:
         # What comes after the one answer is waited for by gRPC itself.
         short = Timeouts(describe=2, answer=2, prepare=2) if len(answers) > 1 else None
@@ -79,12 +79,12 @@ def test_answers_that_are_none(answers: list[bytes]) -> None:
         for call in (
             channel.describe,
             lambda: channel.answer(ASK),
-            lambda: channel.prepare(SHAPE, b"v" * 32, lambda stage, share: told.append(stage)),
+            lambda: channel.prepare(SHAPE, b"v" * 32, lambda stage, share: events.append(stage)),
         ):
             waited = ("provider.unreachable",) if len(answers) > 1 else ()
             assert code(call) in ("provider.reply", *waited)
         channel.close()
-    assert set(told) <= {"[2J"}, "nothing that a terminal obeys"
+    assert set(events) <= {"[2J"}, "nothing that a terminal obeys"
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_failures_in_strange_words(status: str, details: str, expected: str) -> 
     with posing(behave) as address:
         channel = Channel(address)
         for call in (lambda: channel.answer(ASK), lambda: channel.prepare(SHAPE, b"v" * 32)):
-            with pytest.raises(errors.Error) as found:
+            with pytest.raises(errors.Error) as caught:
                 call()
-            assert found.value.code == expected
-            assert len(str(found.value)) < 2_000
-            assert found.value.message.isprintable()
+            assert caught.value.code == expected
+            assert len(str(caught.value)) < 2_000
+            assert caught.value.message.isprintable()
         channel.close()
 
 

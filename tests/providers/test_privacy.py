@@ -21,10 +21,10 @@ Shares = list[bytes]
 def views(make: Callable[[], Shares], count: int = VIEWS) -> list[Shares]:
     """What each provider sees, one list of views for each."""
     drawn = [make() for _ in range(count)]
-    return [list(one) for one in zip(*drawn, strict=True)]
+    return [list(share) for share in zip(*drawn, strict=True)]
 
 
-def told(
+def views_apart(
     first: Callable[[], Shares], second: Callable[[], Shares], count: int = VIEWS
 ) -> list[str]:
     """What tells two secrets apart, at any single provider."""
@@ -102,7 +102,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_provider_cannot_tell_two_secrets_apart(case: Case):
     assert len(case.first()) == case.parties
-    assert not told(case.first, case.second)
+    assert not views_apart(case.first, case.second)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 7, 8, 9, 24, 33, 63, 64])
@@ -128,25 +128,29 @@ class TestTheTests:
     """They pass where nothing leaks and fail where something does."""
 
     def test_noise_is_noise(self):
-        assert not told(lambda: [os.urandom(60)], lambda: [os.urandom(60)])
+        assert not views_apart(lambda: [os.urandom(60)], lambda: [os.urandom(60)])
 
     def test_a_point_function_that_is_right_passes(self):
-        assert not told(lambda: leaky.shares(8, 0b1011_0100), lambda: leaky.shares(8, 0b0100_1011))
+        assert not views_apart(
+            lambda: leaky.shares(8, 0b1011_0100), lambda: leaky.shares(8, 0b0100_1011)
+        )
 
     def test_a_bit_in_the_header_is_found(self):
-        found = told(lambda: leaky.shares(4, 3, shown=True), lambda: leaky.shares(4, 4, shown=True))
-        assert any("bit 0 of byte 2" in one for one in found)
+        suspicions = views_apart(
+            lambda: leaky.shares(4, 3, shown=True), lambda: leaky.shares(4, 4, shown=True)
+        )
+        assert any("bit 0 of byte 2" in suspicion for suspicion in suspicions)
 
     def test_a_control_bit_that_was_not_cleared_is_found_by_pairs_of_bits(self):
-        found = told(
+        suspicions = views_apart(
             lambda: leaky.shares(8, 0, clear=False), lambda: leaky.shares(8, 255, clear=False)
         )
-        assert any("parity of bits" in one for one in found)
-        assert any("provider 0" in one for one in found)
-        assert any("provider 1" in one for one in found)
+        assert any("parity of bits" in suspicion for suspicion in suspicions)
+        assert any("provider 0" in suspicion for suspicion in suspicions)
+        assert any("provider 1" in suspicion for suspicion in suspicions)
 
     def test_a_length_is_found(self):
-        assert told(lambda: [b"x"], lambda: [b"xx"])
+        assert views_apart(lambda: [b"x"], lambda: [b"xx"])
 
     def test_a_weak_leak_spread_over_many_bits_is_found_by_the_classifier(self):
         """Each bit leans by 4 %, less than any bound on single bits."""
@@ -154,10 +158,10 @@ class TestTheTests:
         def leaning(toward: int) -> Shares:
             bits = [(byte & 0xFF) < 128 + toward * 5 for byte in os.urandom(320)]
             packed = [
-                sum(bit << place for place, bit in enumerate(bits[at : at + 8]))
+                sum(bit << index for index, bit in enumerate(bits[at : at + 8]))
                 for at in range(0, 320, 8)
             ]
             return [bytes(packed)]
 
-        found = told(lambda: leaning(1), lambda: leaning(-1))
-        assert [one for one in found if "classifier" in one]
+        suspicions = views_apart(lambda: leaning(1), lambda: leaning(-1))
+        assert [suspicion for suspicion in suspicions if "classifier" in suspicion]

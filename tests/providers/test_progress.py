@@ -50,16 +50,16 @@ class _Behind:
 
     traffic = None
 
-    def __init__(self, number: int, told: list[tuple[str, float]]) -> None:
-        self.address, self._told = f"p{number}", told
+    def __init__(self, number: int, events: list[tuple[str, float]]) -> None:
+        self.address, self._told = f"p{number}", events
         self._dataset = Dataset(bytes([number]) * 16, (b"v" * 32,), ())
 
     def describe(self) -> Dataset:
         return self._dataset
 
-    def prepare(self, shape: Shape, version: bytes, told: Any = None) -> Prepared:
+    def prepare(self, shape: Shape, version: bytes, report: Any = None) -> Prepared:
         for stage, share in self._told:
-            told(stage, share)
+            report(stage, share)
         return Prepared(version, bytes(32), bytes(32), CODES, (), (), 1)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ def test_the_slowest_provider_is_told_of() -> None:
 
 
 def test_codes_of_another_question_are_refused() -> None:
-    fleet = Fleet([cast(Any, _Behind(place, [])) for place in range(2)])
+    fleet = Fleet([cast(Any, _Behind(number, [])) for number in range(2)])
     for changed in ({"equal": (*SHAPE.equal, "more")}, {"interval": "SHAPE has none"}):
         with pytest.raises(errors.Error) as refused:
             fleet.prepared(replace(SHAPE, **cast(Any, changed)))
@@ -87,8 +87,8 @@ def test_codes_of_another_question_are_refused() -> None:
 
 
 def test_nothing_is_drawn_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.stages("they prepare") as told:
-        assert told is None
+    with progress.stages("they prepare") as events:
+        assert events is None
     assert capsys.readouterr().err == ""
 
 
@@ -99,9 +99,9 @@ def test_a_bar_of_stages(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "70")
     monkeypatch.setattr(progress, "_QUIET_S", 1e6)
-    with progress.stages("they prepare") as told:
-        assert told is not None
-        told("early", 0.1)
+    with progress.stages("they prepare") as events:
+        assert events is not None
+        events("early", 0.1)
     assert capsys.readouterr().err == "", "what is quick shows nothing"
     monkeypatch.setattr(progress, "_QUIET_S", 0.0)
     drawn = ""
@@ -111,21 +111,21 @@ def test_a_bar_of_stages(
         drawn += capsys.readouterr().err
         return text in drawn
 
-    with progress.stages("they prepare") as told:
-        assert told is not None
-        other = threading.Thread(target=told, args=("grouping " * 10, 0.29))
+    with progress.stages("they prepare") as events:
+        assert events is not None
+        other = threading.Thread(target=events, args=("grouping " * 10, 0.29))
         other.start()
         other.join()
         until(lambda: shows("29 %  they prepare: grouping"))
         assert drawn.startswith(CLEARED + "  ████████░")
         assert len(drawn) - len(CLEARED) < 70, "a line is not broken"
-        told("levels", 0.5)
-        told("records", 0.6)
+        events("levels", 0.5)
+        events("records", 0.6)
         # However soon it came after another one: it may be the last one for long.
         until(lambda: shows("60 %  they prepare: records"))
     drawn = ""
     assert shows(CLEARED)
-    told("late", 1.0)
+    events("late", 1.0)
     assert capsys.readouterr().err == "", "a thread that is late draws no more"
 
 
@@ -160,25 +160,25 @@ def _asking(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 def _shown(terminal: int, word: str = "", seconds: float = 250) -> str:
     """What a terminal shows until a word stands there, or until its end."""
-    found, deadline = b"", time.monotonic() + seconds
-    while time.monotonic() < deadline and not (word and word in found.decode(errors="replace")):
+    output, deadline = b"", time.monotonic() + seconds
+    while time.monotonic() < deadline and not (word and word in output.decode(errors="replace")):
         if select.select([terminal], [], [], 0.1)[0]:
             try:
                 part = os.read(terminal, 4096)
             except OSError:  # Linux, for the end of a terminal
                 break
-            found += part
-    return found.decode(errors="replace")
+            output += part
+    return output.decode(errors="replace")
 
 
 def test_a_preparation_is_seen_on_a_terminal(tmp_path: Path) -> None:
     with _asking(tmp_path) as (client, terminal):
-        told = _shown(terminal, word="dawdling")
+        output = _shown(terminal, word="dawdling")
         (tmp_path / "go").touch()
-        told += _shown(terminal)
-        assert client.wait(120) == 0, told
-    assert "%  the providers prepare: dawdling" in told
-    assert CLEARED + "┌" in told, "the bar goes before the answer comes"
+        output += _shown(terminal)
+        assert client.wait(120) == 0, output
+    assert "%  the providers prepare: dawdling" in output
+    assert CLEARED + "┌" in output, "the bar goes before the answer comes"
     assert not (tmp_path / "first").exists()
 
 
@@ -186,9 +186,9 @@ def test_ctrl_c_ends_a_preparation_at_home_and_at_the_providers(tmp_path: Path) 
     with _asking(tmp_path) as (client, terminal):
         _shown(terminal, word="dawdling")
         client.send_signal(signal.SIGINT)
-        told = _shown(terminal)
-        assert client.wait(120) == 130, told
-        assert CLEARED in told
-        assert told.splitlines()[-1] == "louver: interrupted"
-        assert "Traceback" not in told
+        output = _shown(terminal)
+        assert client.wait(120) == 130, output
+        assert CLEARED in output
+        assert output.splitlines()[-1] == "louver: interrupted"
+        assert "Traceback" not in output
         until(lambda: all((tmp_path / name).exists() for name in ("first", "second")))

@@ -39,11 +39,11 @@ WITHOUT = settings(max_examples=cases(8), deadline=None)
 @contextmanager
 def holding(rows: Sequence[Row], **limits: Any) -> Iterator[Holding]:
     with tempfile.TemporaryDirectory() as folder:
-        found = Holding(Path(folder), rows, **limits)
+        holding = Holding(Path(folder), rows, **limits)
         try:
-            yield found
+            yield holding
         finally:
-            found.close()
+            holding.close()
 
 
 def shape(protocol: Protocol, **given: Any) -> Shape:
@@ -69,8 +69,8 @@ def test_every_key_has_the_record_that_duckdb_computes(
     with holding(rows) as held:
         by = ("d",) if grouped else ()
         for equal in (("a",), ("b",), ("a", "b")):
-            asked = shape(protocol, equal=equal, groups=by, partials=PARTIALS)
-            prepared, table = held.prepare(asked)
+            question = shape(protocol, equal=equal, groups=by, partials=PARTIALS)
+            prepared, table = held.prepare(question)
             condition = " AND ".join(f"{name} = ?" for name in equal)
             keys = held.rows(
                 f"SELECT DISTINCT {', '.join(equal)} FROM t WHERE "
@@ -82,9 +82,9 @@ def test_every_key_has_the_record_that_duckdb_computes(
                 numbers = [] if prepared.codes.hashed else list(key)
                 point = keycode.point(prepared.codes, numbers, texts(key))
                 mark = keycode.fingerprint(prepared.codes, numbers, texts(key))
-                found = held.record(table, 0, points.index(point), mark)
+                record = held.record(table, 0, points.index(point), mark)
                 wanted = held.rows(oracle(condition, "d" if grouped else ""), key)
-                assert groups(found) == groups(wanted)
+                assert groups(record) == groups(wanted)
 
 
 @WITHOUT
@@ -106,8 +106,8 @@ def test_every_node_of_every_level_is_duckdbs_group(
     with holding(rows) as held:
         equal = ("b",) if with_equal else ()
         what: dict[str, Any] = TOP if top else {"groups": ("a",), "partials": PARTIALS}
-        asked = shape(Protocol.NODES, equal=equal, interval="d", **what)
-        prepared, table = held.prepare(asked)
+        question = shape(Protocol.NODES, equal=equal, interval="d", **what)
+        prepared, table = held.prepare(question)
         keys = _keys(held, prepared.codes, with_equal)
         assert [point for point, _ in keys] == table.array("points").tolist()
         assert prepared.points == len(keys)
@@ -117,15 +117,15 @@ def test_every_node_of_every_level_is_duckdbs_group(
                 chosen = keys[node << number : node + 1 << number]
                 condition = " OR ".join(f"({text})" for _, text in chosen)
                 sql = TOP_ORACLE.format(f"({condition})") if top else oracle(condition, "a")
-                found = held.record(table, number, node)
-                assert groups(found) == groups(held.rows(sql))
+                record = held.record(table, number, node)
+                assert groups(record) == groups(held.rows(sql))
         assert not keys or prepared.levels[-1].count == 1
 
 
 def _keys(held: Holding, codes: Any, with_equal: bool) -> list[tuple[int, str]]:
     """The point of every key, ascending, and its condition."""
     names = "b, d" if with_equal else "d"
-    found = []
+    keys = []
     for key in held.rows(
         f"SELECT DISTINCT {names} FROM t WHERE d IS NOT NULL"
         + (" AND b IS NOT NULL" if with_equal else "")
@@ -135,16 +135,16 @@ def _keys(held: Holding, codes: Any, with_equal: bool) -> list[tuple[int, str]]:
         assert span is not None
         assert span[0] == span[1]
         text = f"d = '{key[-1]}'" + (f" AND b = '{key[0]}'" if with_equal else "")
-        found.append((span[0], text))
-    return sorted(found)
+        keys.append((span[0], text))
+    return sorted(keys)
 
 
 @WITHOUT
 @given(ROWS)
 def test_every_prefix_is_duckdbs_group(rows: list[Row]) -> None:
     with holding(rows) as held:
-        asked = shape(Protocol.DYADIC, equal=("b",), interval="d", partials=PARTIALS)
-        prepared, table = held.prepare(asked)
+        question = shape(Protocol.DYADIC, equal=("b",), interval="d", partials=PARTIALS)
+        prepared, table = held.prepare(question)
         keys = _keys(held, prepared.codes, True)
         assert prepared.codes.interval is not None
         assert len(prepared.levels) == prepared.codes.interval.bits + 1
@@ -169,8 +169,8 @@ def test_sums_over_any_span_are_duckdbs(
 ) -> None:
     partials = tuple(PARTIALS[at] for at in (0, 1, 2, 3))
     with holding(rows) as held:
-        asked = shape(protocol, interval="d", groups=("b",), partials=partials)
-        prepared, table = held.prepare(asked)
+        question = shape(protocol, interval="d", groups=("b",), partials=partials)
+        prepared, table = held.prepare(question)
         low, high = sorted(data.draw(st.lists(st.integers(15700, 15720), min_size=2, max_size=2)))
         span = keycode.span(prepared.codes, [], [], low, high) or (1, 0)
         sums = records.decode_sums(prepared, _plain_sums(table, span))
@@ -179,8 +179,8 @@ def test_sums_over_any_span_are_duckdbs(
             f"SELECT b, {chosen} FROM t WHERE d BETWEEN DATE '1970-01-01' + {low}::INTEGER "
             f"AND DATE '1970-01-01' + {high}::INTEGER GROUP BY b"
         )
-        found = [row for row in held.read(sums) if row[1]]
-        assert groups(found) == groups(wanted)
+        answer = [row for row in held.read(sums) if row[1]]
+        assert groups(answer) == groups(wanted)
 
 
 def _plain_sums(table: Any, span: tuple[int, int]) -> list[int]:
@@ -191,22 +191,22 @@ def _plain_sums(table: Any, span: tuple[int, int]) -> list[int]:
     starts = table.sections.get("starts", np.arange(len(points) + 1))
     group_of = table.sections.get("groups", np.zeros(int(starts[-1]), np.uint32))
     values = table.array("values").reshape(-1, columns)
-    found = [0] * (prepared.group_count * columns)
+    totals = [0] * (prepared.group_count * columns)
     for at, point in enumerate(points.tolist()):
         if span[0] <= point <= span[1]:
             for entry in range(int(starts[at]), int(starts[at + 1])):
                 for column in range(columns):
-                    found[int(group_of[entry]) * columns + column] += int(values[entry, column])
-    return found
+                    totals[int(group_of[entry]) * columns + column] += int(values[entry, column])
+    return totals
 
 
 def test_sums_that_could_wrap_travel_in_limbs() -> None:
     rows = [(at % 2, "a", None, None, None, 2**62 - at) for at in range(9)]
     with holding(rows) as held:
-        asked = shape(
+        question = shape(
             Protocol.SUM, interval="a", partials=(Partial("sum", ("i * 1000::HUGEINT",)),)
         )
-        prepared, table = held.prepare(asked)
+        prepared, table = held.prepare(question)
         assert [column.limb for column in prepared.sums] == [0, 1]
         sums = held.read(records.decode_sums(prepared, _plain_sums(table, (0, 1))))
         assert sums == held.rows("SELECT sum(i * 1000::HUGEINT) FROM t")
@@ -231,14 +231,14 @@ def test_rows_are_searched_in_their_order(rows: list[Row]) -> None:
 def test_joins_filters_and_expressions_are_public() -> None:
     rows = [(at % 3, "ab"[at % 2], None, None, 0.5, at) for at in range(12)]
     with holding(rows) as held:
-        asked = shape(
+        question = shape(
             Protocol.SELECT,
             source="t LEFT JOIN u AS w ON t.a = w.a -- public",
             where="t.i < 10",
             equal=("upper(w.n)",),
             partials=(Partial("count"), Partial("sum", ("t.i",))),
         )
-        prepared, table = held.prepare(asked)
+        prepared, table = held.prepare(question)
         for (name,) in held.rows("SELECT upper(n) FROM u"):
             point = keycode.point(prepared.codes, [], [name])
             at = table.array("points.0").tolist().index(point)
@@ -289,29 +289,31 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("asked", SHAPES, ids=lambda asked: asked.protocol.value)
-def test_tables_are_equal_byte_for_byte_whatever_the_threads(tmp_path: Path, asked: Shape) -> None:
+@pytest.mark.parametrize("question", SHAPES, ids=lambda question: question.protocol.value)
+def test_tables_are_equal_byte_for_byte_whatever_the_threads(
+    tmp_path: Path, question: Shape
+) -> None:
     loaded = stored(tmp_path, many(3000))
-    found = []
+    digests = []
     for threads in (1, 2, 4):
         folder = tmp_path / f"{threads}"
         folder.mkdir()
         provider = Provider(loaded, folder, limits=Limits(threads=threads))
-        found.append(provider.prepare(asked, VERSION))
+        digests.append(provider.prepare(question, VERSION))
         provider.close()
-    assert found[0] == found[1] == found[2]
+    assert digests[0] == digests[1] == digests[2]
 
 
 def test_tables_are_found_again_after_a_restart(tmp_path: Path) -> None:
-    loaded, told = stored(tmp_path, many(50)), list[str]()
+    loaded, stages = stored(tmp_path, many(50)), list[str]()
     first = Provider(loaded, tmp_path)
-    prepared = first.prepare(SHAPES[0], VERSION, lambda stage, _: told.append(stage))
-    assert told[0] == "reading"
+    prepared = first.prepare(SHAPES[0], VERSION, lambda stage, _: stages.append(stage))
+    assert stages[0] == "reading"
     first.close()
-    told.clear()
+    stages.clear()
     second = Provider(loaded, tmp_path)
-    assert second.prepare(SHAPES[0], VERSION, lambda stage, _: told.append(stage)) == prepared
-    assert told == []
+    assert second.prepare(SHAPES[0], VERSION, lambda stage, _: stages.append(stage)) == prepared
+    assert stages == []
     second.close()
     (path,) = tmp_path.glob("*.table")
     data = bytearray(path.read_bytes())
@@ -326,12 +328,12 @@ def test_tables_are_found_again_after_a_restart(tmp_path: Path) -> None:
 
 def test_the_least_recently_used_table_is_dropped(tmp_path: Path) -> None:
     provider = Provider(stored(tmp_path, many(50)), tmp_path, DefaultBounds(cache_bytes=8_000))
-    asked = [
+    question = [
         shape(Protocol.SELECT, equal=(f"i + {n}",), partials=(Partial("count"),)) for n in range(4)
     ]
-    prepared = [provider.prepare(one, VERSION) for one in asked]
-    kept = list(tmp_path.glob("*.table"))
-    assert 1 <= len(kept) < 4
+    prepared = [provider.prepare(question, VERSION) for question in question]
+    files = list(tmp_path.glob("*.table"))
+    assert 1 <= len(files) < 4
     with pytest.raises(errors.Error) as caught:
         provider.answer(Ask(b"q" * 16, VERSION, prepared[0].shape_id, 0, (b"x",)))
     assert caught.value.code == "provider.shape"
@@ -366,7 +368,7 @@ def test_what_is_too_large_or_slow_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [
         shape(Protocol.NODES, equal=("a",), partials=(Partial("count"),)),
         shape(Protocol.SELECT, interval="a", partials=(Partial("count"),)),
@@ -382,9 +384,9 @@ def test_what_is_too_large_or_slow_is_refused(tmp_path: Path) -> None:
         shape(Protocol.SEARCH, equal=("a",), partials=(Partial("max", ("x",)),)),
     ],
 )
-def test_what_cannot_be_prepared_is_refused_with_a_reason(asked: Shape) -> None:
+def test_what_cannot_be_prepared_is_refused_with_a_reason(question: Shape) -> None:
     rows = [(1, "x", None, None, 0.5, 3), (2, "y", None, None, 0.5, 3)]
     with holding(rows) as held, pytest.raises(errors.Error) as caught:
-        held.prepare(asked)
+        held.prepare(question)
     assert caught.value.code in ("provider.refused", "provider.wide")
     assert str(held.folder) not in str(caught.value)

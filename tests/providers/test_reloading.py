@@ -24,8 +24,8 @@ def rows(factor: int) -> str:
 def expected(factor: int, key: int) -> tuple[int, int]:
     with duckdb.connect() as connection:
         query = f"SELECT count(*), sum(b)::BIGINT FROM ({rows(factor)}) WHERE a = {key}"
-        found = connection.execute(query).fetchall()[0]
-    return (int(found[0]), int(found[1]))
+        row = connection.execute(query).fetchall()[0]
+    return (int(row[0]), int(row[1]))
 
 
 def until_newest(con: louver.Connection, newest: tuple[int, int]) -> None:
@@ -33,8 +33,8 @@ def until_newest(con: louver.Connection, newest: tuple[int, int]) -> None:
     ends = time.monotonic() + 60
     while time.monotonic() < ends:
         with contextlib.suppress(louver.errors.OperationalError):
-            found = con.execute(QUERY, [3]).fetchall()[0]
-            if (int(found[0]), int(found[1])) == newest:
+            row = con.execute(QUERY, [3]).fetchall()[0]
+            if (int(row[0]), int(row[1])) == newest:
                 return
         time.sleep(0.05)
     pytest.fail("a version that was replaced is still answered from after a minute")
@@ -70,13 +70,13 @@ def test_every_answer_is_of_one_version(tmp_path: Path, keep: str) -> None:
         answers, failed = 0, list[str]()
         while not ended.is_set() or answers < 20:
             try:
-                found = con.execute(QUERY, [answers % 10]).fetchall()[0]
+                row = con.execute(QUERY, [answers % 10]).fetchall()[0]
             except louver.errors.OperationalError as error:
                 failed.append(error.code)
                 continue
             # The newest version that both hold may be older than the newest of either.
             fitting = [right[factor][answers % 10] for factor in range(1, min(now + 2, 5))]
-            assert (int(found[0]), int(found[1])) in fitting
+            assert (int(row[0]), int(row[1])) in fitting
             answers += 1
         changing.join()
         assert now == 4

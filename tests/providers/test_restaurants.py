@@ -114,9 +114,9 @@ def test_the_queries_mean_what_they_say_in_plaintext(table):
     """Q2 finds the best within two miles, or better ones that are not much farther."""
     with duckdb.connect() as con:
         con.register(data.TABLE, table)
-        for one in queries.queries():
-            assert con.execute(one.sql, list(one.parameters)).fetchall()
-        found = con.execute(queries.Q2, list(queries.near("Mexican", *queries.HERE))).fetchall()
+        for query in queries.queries():
+            assert con.execute(query.sql, list(query.parameters)).fetchall()
+        answer = con.execute(queries.Q2, list(queries.near("Mexican", *queries.HERE))).fetchall()
         city = data.CITIES[queries.HERE[0]]
         rows = con.execute(
             "SELECT name, latitude, longitude FROM restaurants"
@@ -127,6 +127,6 @@ def test_the_queries_mean_what_they_say_in_plaintext(table):
     far = np.hypot(at[0] - queries.HERE[1], at[1] - queries.HERE[2])
     within = [row[0] for row, miles in zip(rows, far, strict=True) if miles <= 2]
     beyond = {row[0] for row, miles in zip(rows, far, strict=True) if miles > 2 * BEYOND}
-    names = [row[0] for row in found]
+    names = [row[0] for row in answer]
     assert not beyond.intersection(names)
     assert set(within[: 1 if names else 0]) <= set(names) or len(names) == 10

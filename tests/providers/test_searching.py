@@ -38,9 +38,9 @@ def questions(draw: st.DrawFn) -> tuple[str, list[Any]]:
 
 @FEW
 @given(TABLES, st.lists(questions(), min_size=4, max_size=8))
-def test_extremes_are_found(rows: list[Any], asked: list[tuple[str, list[Any]]]) -> None:
+def test_extremes_are_found(rows: list[Any], questions: list[tuple[str, list[Any]]]) -> None:
     with both(rows) as (connection, plain):
-        for text, secrets in asked:
+        for text, secrets in questions:
             before = connection.session.context.fleet.rounds
             compared(connection, plain, text, secrets)
             count = plain.execute("SELECT count(*) FROM t").fetchone()[0]

@@ -26,7 +26,7 @@ from tests.providers.services import (
     SHAPE,
     Held,
     Running,
-    asked,
+    ask_of,
     prepared,
     serving,
     starting,
@@ -46,9 +46,9 @@ def data(tmp_path: Path) -> Path:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A provider for tests that leave it as it was."""
     data = write(tmp_path_factory.mktemp("data") / "t.parquet", 100)
-    with serving(data, "--asks=100000") as found:
-        yield found
-    assert (found.code, found.told) == (0, "trusted: []\n")
+    with serving(data, "--asks=100000") as service:
+        yield service
+    assert (service.code, service.output) == (0, "trusted: []\n")
 
 
 def test_describe_prepare_answer(running: Running) -> None:
@@ -62,10 +62,10 @@ def test_describe_prepare_answer(running: Running) -> None:
     assert (shape.shape_id, shape.version) == (codec.shape_id(SHAPE), dataset.versions[0])
     for size in (0, 1, 100_000, 5_000_000):
         share = os.urandom(size)
-        assert channel.answer(asked(shape, share)).data == share[::-1]
+        assert channel.answer(ask_of(shape, share)).data == share[::-1]
     many = tuple(bytes([number % 256]) for number in range(5_000))
-    assert channel.answer(asked(shape, *many)).data == b"".join(many)
-    assert len(channel.answer(asked(shape, b"big:100000000")).data) == 100_000_000
+    assert channel.answer(ask_of(shape, *many)).data == b"".join(many)
+    assert len(channel.answer(ask_of(shape, b"big:100000000")).data) == 100_000_000
     traffic = channel.traffic
     assert traffic.statements == 9
     assert traffic.bytes_in > 105_000_000 > traffic.bytes_out > 5_000_000
@@ -79,13 +79,13 @@ def test_describe_prepare_answer(running: Running) -> None:
 
 def test_progress_of_a_preparation(running: Running) -> None:
     channel = running.channel()
-    told: list[tuple[str, float]] = []
+    stages: list[tuple[str, float]] = []
     version = channel.describe().versions[0]
     shape = replace(SHAPE, source="sleep:1.2")
-    channel.prepare(shape, version, lambda stage, share: told.append((stage, share)))
-    assert told
-    assert {stage for stage, _ in told} <= {"waiting", "sleeping"}
-    assert [share for _, share in told] == sorted(share for _, share in told)
+    channel.prepare(shape, version, lambda stage, share: stages.append((stage, share)))
+    assert stages
+    assert {stage for stage, _ in stages} <= {"waiting", "sleeping"}
+    assert [share for _, share in stages] == sorted(share for _, share in stages)
 
 
 def test_many_threads_on_one_channel(running: Running) -> None:
@@ -95,7 +95,7 @@ def test_many_threads_on_one_channel(running: Running) -> None:
     def work(number: int) -> None:
         for step in range(20):
             share = b"%d/%d" % (number, step)
-            assert channel.answer(asked(shape, share)).data == share[::-1]
+            assert channel.answer(ask_of(shape, share)).data == share[::-1]
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(work, range(16)))
@@ -108,7 +108,7 @@ def test_what_is_under_way_is_interrupted(running: Running, tmp_path: Path) -> N
         shape = prepared(channel)
         slow = replace(SHAPE, source=preparing.source)
         for held, work in (
-            (answering, lambda: channel.answer(asked(shape, answering.share))),
+            (answering, lambda: channel.answer(ask_of(shape, answering.share))),
             (preparing, lambda: channel.prepare(slow, shape.version)),
         ):
             job = pool.submit(work)
@@ -117,7 +117,7 @@ def test_what_is_under_way_is_interrupted(running: Running, tmp_path: Path) -> N
             error = job.exception(120)
             assert isinstance(error, errors.Error)
             assert error.code == "interrupted"
-        assert channel.answer(asked(shape, b"ab")).data == b"ba", "the channel lives on"
+        assert channel.answer(ask_of(shape, b"ab")).data == b"ba", "the channel lives on"
         answering.let_go()
 
 
@@ -131,14 +131,14 @@ def test_a_provider_that_is_slow_or_gone(data: Path, tmp_path: Path) -> None:
         shape = prepared(patient)
 
         def code(channel: Channel, share: bytes) -> str:
-            with pytest.raises(errors.OperationalError) as found:
-                channel.answer(asked(shape, share))
-            assert running.address in found.value.message
-            return found.value.code
+            with pytest.raises(errors.OperationalError) as caught:
+                channel.answer(ask_of(shape, share))
+            assert running.address in caught.value.message
+            return caught.value.code
 
         def answered(channel: Channel) -> bool:
             with suppress(errors.OperationalError):
-                return channel.answer(asked(shape, b"ab")).data == b"ba"
+                return channel.answer(ask_of(shape, b"ab")).data == b"ba"
             return False
 
         assert code(hasty, held.share) == "provider.unreachable"
@@ -173,9 +173,9 @@ def lasting_port() -> int:
 
 def test_nobody_listens_there() -> None:
     begin = time.monotonic()
-    with pytest.raises(errors.OperationalError) as found:
+    with pytest.raises(errors.OperationalError) as caught:
         Channel("127.0.0.1:1", timeouts=Timeouts(connect=120, describe=120)).describe()
-    assert found.value.code == "provider.unreachable"
+    assert caught.value.code == "provider.unreachable"
     assert time.monotonic() - begin < 60, "nothing is waited for"
 
 
@@ -191,7 +191,7 @@ def test_loading_again_under_load(data: Path) -> None:
             while not ended.is_set():
                 newest = prepared(channel)
                 for shape in (first, newest):
-                    assert channel.answer(asked(shape, b"abc")).data == b"cba"
+                    assert channel.answer(ask_of(shape, b"abc")).data == b"cba"
                     counts[worker] += 1
 
         with ThreadPoolExecutor(4) as pool:
@@ -219,7 +219,7 @@ def test_an_old_version_ends_after_its_time(data: Path, tmp_path: Path) -> None:
     with serving(data, "--keep-seconds=0.1") as running, ThreadPoolExecutor(1) as pool:
         channel = running.channel()
         first = prepared(channel)
-        slow = pool.submit(channel.answer, asked(first, held.share))
+        slow = pool.submit(channel.answer, ask_of(first, held.share))
         held.begun()
         write(data, 50)
         running.process.send_signal(signal.SIGHUP)
@@ -230,12 +230,12 @@ def test_an_old_version_ends_after_its_time(data: Path, tmp_path: Path) -> None:
         held.let_go()
         assert slow.result(120).data == held.share[::-1]
         until(lambda: len(channel.describe().versions) == 1)
-        with pytest.raises(errors.OperationalError) as found:
-            channel.answer(asked(first, b"x"))
-        assert found.value.code == "provider.version"
-        with pytest.raises(errors.OperationalError) as found:
+        with pytest.raises(errors.OperationalError) as caught:
+            channel.answer(ask_of(first, b"x"))
+        assert caught.value.code == "provider.version"
+        with pytest.raises(errors.OperationalError) as caught:
             channel.prepare(SHAPE, first.version)
-        assert found.value.code == "provider.version"
+        assert caught.value.code == "provider.version"
 
 
 def test_data_that_comes_back_is_its_old_version(data: Path) -> None:
@@ -252,7 +252,7 @@ def test_data_that_comes_back_is_its_old_version(data: Path) -> None:
         assert versions[0] == (True, (other, first.version))
         assert versions[1] == (True, (first.version, other))
         assert versions[2] == (False, (first.version, other))
-        assert channel.answer(asked(first, b"ab")).data == b"ba", "what was prepared is there"
+        assert channel.answer(ask_of(first, b"ab")).data == b"ba", "what was prepared is there"
 
 
 def test_a_load_that_fails_changes_nothing(data: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_load_that_fails_changes_nothing(data: Path) -> None:
         data.unlink()
         running.process.send_signal(signal.SIGHUP)
         assert "there is no file" in running.event("reload")["error"]
-        assert channel.answer(asked(first, b"ab")).data == b"ba"
+        assert channel.answer(ask_of(first, b"ab")).data == b"ba"
         write(data, 5)
         assert running.event("reloaded")["tables"] == {"t": 5}
 
@@ -277,7 +277,7 @@ def test_requests_are_recorded(data: Path, tmp_path: Path) -> None:
         with serving(data, f"--record={folder}") as running:
             channel = running.channel()
             shape = prepared(channel)
-            ask = asked(shape, b"share one", b"share two")
+            ask = ask_of(shape, b"share one", b"share two")
             channel.answer(ask)
     names = [f"00000{n}-{name}.bin" for n, name in enumerate(["Describe", "Prepare", "Answer"] * 2)]
     names = [f"{int(name[:6]) + 1:06d}{name[6:]}" for name in names]
@@ -296,15 +296,15 @@ def test_a_signal_lets_what_is_under_way_end(data: Path, tmp_path: Path, number:
         channel = running.channel()
         shape = prepared(channel)
         assert len(list((tmp_path / "tmp").iterdir())) == 1
-        job = pool.submit(channel.answer, asked(shape, held.share))
+        job = pool.submit(channel.answer, ask_of(shape, held.share))
         held.begun()
         running.process.send_signal(number)
         time.sleep(0.5)
         held.let_go()
         assert job.result(120).data == held.share[::-1]
         running.process.wait(120)
-        running.told, running.code = running._rest(), running.process.returncode
-    assert (running.code, running.told) == (0, "trusted: []\n")
+        running.output, running.code = running._rest(), running.process.returncode
+    assert (running.code, running.output) == (0, "trusted: []\n")
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -320,5 +320,5 @@ def test_a_signal_ends_a_load(tmp_path: Path) -> None:
         begin = time.monotonic()
         running.end()
         assert time.monotonic() - begin < 60
-    assert (running.code, running.told) == (0, "trusted: []\n")
+    assert (running.code, running.output) == (0, "trusted: []\n")
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -16,7 +16,7 @@ from louver import errors
 from louver.untrusted.addresses import host_and_port, is_loopback, joined
 from louver.untrusted.engines.providers import Channel
 from louver.untrusted.servers import provider, provider_options
-from tests.providers.services import asked, prepared, serving, starting, write
+from tests.providers.services import ask_of, prepared, serving, starting, write
 from tests.sources import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
@@ -38,7 +38,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "provider")])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -53,7 +53,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
         .sign(key, hashes.SHA256())
     )
     paths = (folder / "certificate.pem", folder / "key.pem")
-    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     paths[1].write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -75,25 +75,25 @@ def test_tls_and_a_shared_secret(data: Path, tmp_path: Path) -> None:
         given = {"certificates": str(chain), "secure": True}
         channel = running.channel(authorization="s3cret-s3cret-s3cret", **given)
         shape = prepared(channel)
-        assert channel.answer(asked(shape, b"ab")).data == b"ba"
+        assert channel.answer(ask_of(shape, b"ab")).data == b"ba"
         for authorization in (None, "s3cret-s3cret-s3creT"):
             with pytest.raises(errors.OperationalError) as denied:
                 running.channel(authorization=authorization, **given).describe()
             assert denied.value.code == "serve.denied"
         # Authorities that did not sign it, no TLS where TLS is spoken.
         for other in ({"secure": True}, {"secure": False}):
-            with pytest.raises(errors.OperationalError) as found:
+            with pytest.raises(errors.OperationalError) as caught:
                 running.channel(**other).describe()
-            assert found.value.code == "provider.unreachable"
-            assert other["secure"] or "tls=on" in found.value.message
-        assert channel.answer(asked(shape, b"ab")).data == b"ba"
-    assert "s3cret" not in running.told
+            assert caught.value.code == "provider.unreachable"
+            assert other["secure"] or "tls=on" in caught.value.message
+        assert channel.answer(ask_of(shape, b"ab")).data == b"ba"
+    assert "s3cret" not in running.output
 
 
 def test_a_secret_does_not_cross_a_network_in_the_clear(tmp_path: Path) -> None:
-    with pytest.raises(errors.InterfaceError) as found:
+    with pytest.raises(errors.InterfaceError) as caught:
         Channel("192.0.2.1:7001", None, "s3cret-s3cret-s3cret", secure=False)
-    assert found.value.code == "serve.plain"
+    assert caught.value.code == "serve.plain"
     (tmp_path / "none.pem").write_text("nothing")
     for name in ("none.pem", "missing.pem"):
         with pytest.raises(errors.OperationalError) as refused:
@@ -107,8 +107,8 @@ def test_asking_without_tls_is_warned_of_once() -> None:
         for _ in range(3):
             Channel("127.0.0.1:2").close()
         Channel("192.0.2.1:2", secure=False).close()
-    assert [one.category for one in warned] == [errors.LeakageWarning] * 2
-    assert all("without TLS" in str(one.message) for one in warned)
+    assert [warning.category for warning in warned] == [errors.LeakageWarning] * 2
+    assert all("without TLS" in str(warning.message) for warning in warned)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_cannot_be_served_is_said(data: Path, options: list[str], code: str
         assert said["fix"]
         running.process.wait(30)
     assert running.code == 1
-    assert "Traceback" not in running.told
+    assert "Traceback" not in running.output
 
 
 def test_a_port_that_is_taken(data: Path) -> None:
@@ -217,7 +217,7 @@ def test_another_family_of_addresses(data: Path) -> None:
             return
         assert said["address"].startswith("[::1]:")
         channel = Channel(said["address"])
-        assert channel.answer(asked(prepared(channel), b"ab")).data == b"ba"
+        assert channel.answer(ask_of(prepared(channel), b"ab")).data == b"ba"
         channel.close()
 
 

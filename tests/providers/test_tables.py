@@ -20,7 +20,7 @@ ASKED = Shape(Protocol.SELECT, "t", equal=("a",), partials=(Partial("count"),))
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def table_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("made")
     provider = Provider(stored(folder, [(at, "b", None, None, 0.5, 1) for at in range(9)]), folder)
     provider.prepare(ASKED, VERSION)
@@ -31,14 +31,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @settings(max_examples=cases(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_damaged_files_are_no_tables(tmp_path: Path, made: bytes, data: st.DataObject) -> None:
-    damaged = bytearray(made)
+def test_damaged_files_are_no_tables(
+    tmp_path: Path, table_bytes: bytes, data: st.DataObject
+) -> None:
+    damaged = bytearray(table_bytes)
     kind = data.draw(st.sampled_from(["flip", "cut", "more", "random", "none"]))
     if kind == "flip":
-        for at in data.draw(st.lists(st.integers(0, len(made) - 1), min_size=1, max_size=4)):
+        for at in data.draw(st.lists(st.integers(0, len(table_bytes) - 1), min_size=1, max_size=4)):
             damaged[at] ^= data.draw(st.integers(1, 255))
     elif kind == "cut":
-        damaged = damaged[: data.draw(st.integers(0, len(made) - 1))]
+        damaged = damaged[: data.draw(st.integers(0, len(table_bytes) - 1))]
     elif kind == "more":
         damaged += b"\1" * 64
     elif kind == "random":
@@ -46,27 +48,27 @@ def test_damaged_files_are_no_tables(tmp_path: Path, made: bytes, data: st.DataO
     path = tmp_path / "some.table"
     path.write_bytes(damaged)
     try:
-        found = tables.read(path, verify=True)
+        table = tables.read(path, verify=True)
     except errors.Error as error:
         refused = error
     else:
         # What is not covered by the digest is not read either: gaps between the arrays.
-        path.write_bytes(made)
+        path.write_bytes(table_bytes)
         whole = tables.read(path, verify=True)
-        assert found.prepared == whole.prepared
-        assert preparing.digest(found.prepared, found.sections) == whole.prepared.digest
+        assert table.prepared == whole.prepared
+        assert preparing.digest(table.prepared, table.sections) == whole.prepared.digest
         return
     assert kind != "none"
     assert refused.code == "wire.format"
 
 
-def test_a_file_holds_what_was_written(tmp_path: Path, made: bytes) -> None:
+def test_a_file_holds_what_was_written(tmp_path: Path, table_bytes: bytes) -> None:
     path = tmp_path / "some.table"
-    path.write_bytes(made)
+    path.write_bytes(table_bytes)
     table = tables.read(path, verify=True)
     again = tmp_path / "again.table"
     tables.write(again, table.protocol, table.prepared, table.sections)
-    assert again.read_bytes() == made
+    assert again.read_bytes() == table_bytes
     assert table.protocol is Protocol.SELECT
     assert table.array("points.0").tolist() == list(range(9))
     assert not table.array("records.0").flags.writeable
@@ -84,17 +86,17 @@ def test_a_shape_is_prepared_once_for_all_who_ask_at_a_time(
         return plain(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(preparing, "prepare", prepare)
-    found: list[Prepared] = []
+    prepared: list[Prepared] = []
     threads = [
-        threading.Thread(target=lambda: found.append(provider.prepare(ASKED, VERSION)))
+        threading.Thread(target=lambda: prepared.append(provider.prepare(ASKED, VERSION)))
         for _ in range(6)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 6
-    assert len({one.digest for one in found}) == 1
+    assert len(prepared) == 6
+    assert len({table.digest for table in prepared}) == 1
     assert counted == [1]
     provider.close()
 
@@ -102,11 +104,11 @@ def test_a_shape_is_prepared_once_for_all_who_ask_at_a_time(
 def test_whoever_listens_can_end_a_preparation(tmp_path: Path) -> None:
     provider = Provider(stored(tmp_path, [(1, "b", None, None, 0.5, 1)]), tmp_path)
 
-    def told(stage: str, done: float) -> None:
+    def report(stage: str, done: float) -> None:
         raise errors.make("interrupted")
 
     with pytest.raises(errors.Error) as caught:
-        provider.prepare(ASKED, VERSION, told)
+        provider.prepare(ASKED, VERSION, report)
     assert caught.value.code == "interrupted"
     assert provider.prepare(ASKED, VERSION).points == 1
     assert not list(tmp_path.glob("scratch-*"))

@@ -65,19 +65,19 @@ class RecordedSession:
         channels = self.con.session.context.fleet.channels
         before = [channel.traffic.bytes_in for channel in channels]
         recorded = self._asked(sql, parameters)
-        found = []
+        views = []
         for new, channel, bytes_in in zip(recorded, channels, before, strict=True):
             requests = [(path.stem.partition("-")[2], path.stat().st_size) for path in new]
-            found.append([*requests, ("back", channel.traffic.bytes_in - bytes_in)])
-        return found
+            views.append([*requests, ("back", channel.traffic.bytes_in - bytes_in)])
+        return views
 
     def shares(self, sql: str, parameters: Values) -> list[bytes]:
         """For each provider, all shares of one question that it was sent, in a row."""
-        found = []
+        parts = []
         for new in self._asked(sql, parameters):
             asks = [question_codec.decode(Ask, path.read_bytes()) for path in new]
-            found.append(b"".join(share for one in asks for share in one.shares))
-        return found
+            parts.append(b"".join(share for ask in asks for share in ask.shares))
+        return parts
 
 
 @pytest.fixture(scope="module", params=[2, 3])
@@ -87,8 +87,8 @@ def watched(
     """A session with two or three providers that record."""
     folder = tmp_path_factory.mktemp("views")
     pq.write_table(rows(), folder / "t.parquet")
-    folders = [folder / str(place) for place in range(request.param)]
-    each = [("--record", str(one), "--threads", "1", "--asks", "100000") for one in folders]
+    folders = [folder / str(number) for number in range(request.param)]
+    each = [("--record", str(path), "--threads", "1", "--asks", "100000") for path in folders]
     with (
         running(folder / "t.parquet", request.param, each=each) as providers,
         louver.connect(url(providers)) as con,
@@ -155,10 +155,10 @@ SEARCHED: dict[str, tuple[str, list[Values]]] = {
 def alike(watched: RecordedSession, sql: str, secrets: list[Values]) -> list[tuple[str, int]]:
     """What a provider sees, which is the same for all secrets and for every provider."""
     watched.con.execute(sql, list(secrets[0])).fetchall()
-    first, *others = [watched.seen(sql, one) for one in secrets]
+    first, *others = [watched.seen(sql, view) for view in secrets]
     assert all(other == first for other in others)
-    assert all(one == first[0] for one in first), "no provider is told more than another"
-    assert {kind for one in first for kind, _ in one} == {"Answer", "back"}
+    assert all(call == first[0] for call in first), "no provider is told more than another"
+    assert {kind for call in first for kind, _ in call} == {"Answer", "back"}
     return first[0]
 
 
@@ -185,8 +185,8 @@ def test_shares_of_a_session_cannot_be_told_apart(watched: RecordedSession, name
     sql, secrets = SHAPES[name]
     watched.con.execute(sql, list(secrets[0])).fetchall()
     first, second = (
-        list(zip(*(watched.shares(sql, one) for _ in range(QUESTIONS)), strict=True))
-        for one in secrets[:2]
+        list(zip(*(watched.shares(sql, secret) for _ in range(QUESTIONS)), strict=True))
+        for secret in secrets[:2]
     )
-    for one, other in zip(first, second, strict=True):
-        assert not findings(one, other)
+    for here, other in zip(first, second, strict=True):
+        assert not findings(here, other)

@@ -118,8 +118,8 @@ def asked_by(way: Way, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
     def forced(_session: Any, question: Question) -> Alternative:
         ways = [Alternative(question.shape, question.finish), *question.alternatives]
-        (found,) = (one for one in ways if one.shape.protocol == Protocol(way.protocol))
-        return found
+        (alternative,) = (item for item in ways if item.shape.protocol == Protocol(way.protocol))
+        return alternative
 
     monkeypatch.setattr(asking, "chosen", forced)
     path = folder / "t.parquet"
@@ -138,8 +138,8 @@ class Seen:
 
     def prepare(self, shape: Shape, *given: Any) -> Prepared:
         self.all.append(("prepare", shape))
-        found: Prepared = self._prepare(shape, *given)
-        return found
+        prepared: Prepared = self._prepare(shape, *given)
+        return prepared
 
     def answer(self, ask: Ask) -> Reply:
         reply: Reply = self._answer(ask)
@@ -159,8 +159,8 @@ class Seen:
 
     def taken(self) -> list[tuple[Any, ...]]:
         """What was seen since the last time."""
-        found, self.all = self.all, []
-        return found
+        calls, self.all = self.all, []
+        return calls
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -170,17 +170,17 @@ def test_a_protocol_shows_the_same_for_any_secrets(
     with asked_by(way, tmp_path, monkeypatch) as connection:
         seen = [Seen(channel) for channel in connection.session.context.fleet.channels]
         connection.execute(way.sql, way.secrets[0]).fetchall()
-        first = [one.taken() for one in seen]
+        first = [channel.taken() for channel in seen]
         assert first[0][0][0] == "prepare"
-        assert Protocol(way.protocol) in {one[1].protocol for one in first[0] if len(one) == 2}
-        asks = [[one for one in here if one[0] == "answer"] for here in first]
+        assert Protocol(way.protocol) in {call[1].protocol for call in first[0] if len(call) == 2}
+        asks = [[call for call in here if call[0] == "answer"] for here in first]
         assert all(asks)
         if way.scheme == "owf":
             assert all(here == asks[0] for here in asks), "no provider is told more than another"
         answers = set()
         for secrets in (*way.secrets, way.secrets[0]):
             answers.add(repr(connection.execute(way.sql, secrets).fetchall()))
-            assert [one.taken() for one in seen] == asks, secrets
+            assert [channel.taken() for channel in seen] == asks, secrets
         assert len(answers) > 1
 
 
@@ -196,7 +196,7 @@ def test_first_questions_are_prepared_alike(
         for secrets in (way.secrets[0], way.secrets[2], way.secrets[4]):
             fleet._known.clear()
             connection.execute(way.sql, secrets).fetchall()
-            views.append([one.taken() for one in seen])
+            views.append([channel.taken() for channel in seen])
     assert views[0] == views[1] == views[2]
 
 
@@ -224,8 +224,8 @@ def test_messages_of_a_search_cannot_be_told_apart(
                 connection.execute(way.sql, secrets).fetchall()
                 for seen, channel in zip(views[-1], channels, strict=True):
                     seen.append(b"".join(channel.asks))
-        for one, other in zip(*views, strict=True):
-            assert not findings(one, other)
+        for left, other in zip(*views, strict=True):
+            assert not findings(left, other)
 
 
 @pytest.mark.parametrize("parties", [2, 3])
@@ -245,4 +245,4 @@ def test_nothing_is_sent_of_secrets_that_cannot_be_compared(
                 connection.execute(sql, [secret]).fetchall()
             assert caught.value.code == "provider.constant"
             assert str(secret) not in str(caught.value)
-            assert [one.taken() for one in seen] == [[]] * parties
+            assert [channel.taken() for channel in seen] == [[]] * parties

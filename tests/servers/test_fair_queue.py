@@ -36,9 +36,9 @@ def test_an_address_has_its_places_and_no_more() -> None:
         third = asyncio.create_task(turns.take("a"))
         await soon()
         assert not third.done()
-        with pytest.raises(errors.Error) as found:
+        with pytest.raises(errors.Error) as caught:
             await turns.take("a")
-        assert found.value.code == "serve.busy"
+        assert caught.value.code == "serve.busy"
         await turns.take("b")
         first()
         first()
@@ -119,7 +119,7 @@ def test_who_hangs_up_keeps_no_place() -> None:
         assert (given.cancelled(), last.done(), turns._free) == (True, True, 0)
         last.result()()
         assert turns._free == 1
-        assert not any(one.begun or one.waiting for one in turns._known.values())
+        assert not any(turn.begun or turn.waiting for turn in turns._known.values())
 
     running(work)
 
@@ -127,11 +127,11 @@ def test_who_hangs_up_keeps_no_place() -> None:
 def test_addresses_are_forgotten() -> None:
     async def work() -> None:
         turns = Turns(2, 1, 10)
-        kept = await turns.take("kept")
+        turn = await turns.take("kept")
         for number in range(10_000):
             (await turns.take(str(number)))()
         assert len(turns._known) <= 4_097
-        kept()
+        turn()
         assert turns._free == 2
 
     running(work)

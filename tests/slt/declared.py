@@ -20,10 +20,10 @@ def encrypt_columns(sql: str) -> str:
     """
     try:
         pieces = [text.home for text in lexer.split(sql)]
-        found = [_encrypted(piece) for piece in pieces]
+        encrypted = [_encrypted(piece) for piece in pieces]
     except Exception:  # noqa: BLE001 - the engine refuses what has no tokens
         return sql
-    return sql if found == pieces else "; ".join(found)
+    return sql if encrypted == pieces else "; ".join(encrypted)
 
 
 def _encrypted(sql: str) -> str:
@@ -37,21 +37,21 @@ def _encrypted(sql: str) -> str:
     return _created(sql)
 
 
-def _words(sql: str, found: Sequence[Token]) -> list[str]:
+def _words(sql: str, tokens: Sequence[Token]) -> list[str]:
     """The tokens as words in capitals; a quoted name is none that means something."""
-    return ['"' if sql[token.start] == '"' else token.text.upper() for token in found]
+    return ['"' if sql[token.start] == '"' else token.text.upper() for token in tokens]
 
 
 def _added(sql: str) -> str:
-    found = lexer.tokens(sql)
-    words = _words(sql, found)
-    place = words.index("ADD") + 1
-    if words[place] in _TABLE_CONSTRAINTS or "(" in words[: place + 1]:
+    tokens = lexer.tokens(sql)
+    words = _words(sql, tokens)
+    index = words.index("ADD") + 1
+    if words[index] in _TABLE_CONSTRAINTS or "(" in words[: index + 1]:
         return sql
-    while words[place] in ("COLUMN", "IF", "NOT", "EXISTS"):
-        place += 1
+    while words[index] in ("COLUMN", "IF", "NOT", "EXISTS"):
+        index += 1
     depth, end = 0, len(sql)
-    for token, word in list(zip(found, words, strict=True))[place + 1 :]:
+    for token, word in list(zip(tokens, words, strict=True))[index + 1 :]:
         depth += (word in ("(", "[")) - (word in (")", "]"))
         if depth == 0 and word.split()[0] in _CONSTRAINTS:
             end = token.start
@@ -60,12 +60,12 @@ def _added(sql: str) -> str:
 
 
 def _created(sql: str) -> str:
-    found = lexer.tokens(sql)
-    words = _words(sql, found)
+    tokens = lexer.tokens(sql)
+    words = _words(sql, tokens)
     places: list[int] = []
     depth, fresh, ended = 0, True, True
     last = None
-    for token, word in zip(found, words, strict=True):
+    for token, word in zip(tokens, words, strict=True):
         if word in ("(", "["):
             depth += 1
             if depth == 1:
@@ -87,6 +87,6 @@ def _created(sql: str) -> str:
             places.append(last.end + 1 if last else token.start)
             ended = True
         last = token
-    for place in sorted(places, reverse=True):
-        sql = sql[:place] + " ENC " + sql[place:]
+    for index in sorted(places, reverse=True):
+        sql = sql[:index] + " ENC " + sql[index:]
     return sql

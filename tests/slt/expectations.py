@@ -32,28 +32,28 @@ class Texts:
         if isinstance(value, int):
             return str(value)
         try:
-            found = self.connection.execute(f"SELECT (?::{type_})::VARCHAR", [value]).fetchone()
+            row = self.connection.execute(f"SELECT (?::{type_})::VARCHAR", [value]).fetchone()
         except duckdb.Error:
             return str(value)
-        return str(found[0]) if found else ""
+        return str(row[0]) if row else ""
 
-    def same(self, expected: str, found: str, type_: str) -> bool:
+    def same(self, expected: str, actual: str, type_: str) -> bool:
         """Whether a cell of a file states this one."""
-        if expected == found:
+        if expected == actual:
             return True
         for mark, wanted in (("<REGEX>:", True), ("<!REGEX>:", False)):
             if expected.startswith(mark):
                 pattern = expected.removeprefix(mark)
-                return (re.fullmatch(pattern, found, re.DOTALL) is not None) == wanted
-        if "NULL" in (expected, found):
+                return (re.fullmatch(pattern, actual, re.DOTALL) is not None) == wanted
+        if "NULL" in (expected, actual):
             return False
         if type_ == "BOOLEAN":
-            return {"1": "true", "0": "false"}.get(expected, expected) == found
+            return {"1": "true", "0": "false"}.get(expected, expected) == actual
         try:
             if type_ in _NUMBERS:
-                return math.isclose(float(expected), float(found), rel_tol=1e-2, abs_tol=1e-9)
+                return math.isclose(float(expected), float(actual), rel_tol=1e-2, abs_tol=1e-9)
             sql = f"SELECT ?::{type_} = ?::{type_}"
-            row = self.connection.execute(sql, [expected, found]).fetchone()
+            row = self.connection.execute(sql, [expected, actual]).fetchone()
         except (duckdb.Error, ValueError):
             return False
         return bool(row and row[0])
@@ -66,14 +66,14 @@ def cells(rows: Sequence[Sequence[Any]], columns: Columns, sort: str, texts: Tex
              for row in rows]  # fmt: skip
     if sort == "rowsort":
         lines.sort()
-    found = [cell for line in lines for cell in line]
-    return sorted(found) if sort == "valuesort" else found
+    values = [cell for line in lines for cell in line]
+    return sorted(values) if sort == "valuesort" else values
 
 
-def hashed(found: Sequence[str]) -> str:
+def hashed(values: Sequence[str]) -> str:
     """The hash that stands in a file for many values."""
-    text = "".join(f"{cell}\n" for cell in found)
-    return f"{len(found)} values hashing to {hashlib.md5(text.encode()).hexdigest()}"
+    text = "".join(f"{cell}\n" for cell in values)
+    return f"{len(values)} values hashing to {hashlib.md5(text.encode()).hexdigest()}"
 
 
 def met(
@@ -94,17 +94,17 @@ def met(
     by_rows = len(expected) == len(rows) and all(line.count("\t") == width - 1 for line in expected)
     if not by_rows:
         wanted = list(expected)
-    found = cells(rows, columns, sort, texts)
-    if len(wanted) != len(found):
+    actual = cells(rows, columns, sort, texts)
+    if len(wanted) != len(actual):
         return False
     if sort == "rowsort":
         lines = sorted(wanted[n : n + width] for n in range(0, len(wanted), width or 1))
         wanted = [cell for line in lines for cell in line]
     elif sort == "valuesort":
-        types, wanted = ["VARCHAR"] * len(found), sorted(wanted)
+        types, wanted = ["VARCHAR"] * len(actual), sorted(wanted)
     return all(
         texts.same(cell, other, types[n % len(types)])
-        for n, (cell, other) in enumerate(zip(wanted, found, strict=True))
+        for n, (cell, other) in enumerate(zip(wanted, actual, strict=True))
     )
 
 

@@ -52,7 +52,7 @@ class Difference:
 
     entry: Entry
     expected: object
-    found: object
+    actual: object
     sort: str = "answer"
     sql: str = ""
     #: whether a statement before it was refused, so that the two databases differ
@@ -62,7 +62,7 @@ class Difference:
         return (
             f"line {self.entry.line} ({self.sort}"
             f"{', after a refusal' if self.after_refusal else ''}): {self.sql or self.entry.sql}\n"
-            f"  duckdb: {str(self.expected)[:400]}\n  louver: {str(self.found)[:400]}"
+            f"  duckdb: {str(self.expected)[:400]}\n  louver: {str(self.actual)[:400]}"
         )
 
 
@@ -175,16 +175,16 @@ class Run:
         if name in _GIVEN:
             return
         sql = "SELECT loaded FROM duckdb_extensions() WHERE extension_name = $1"
-        found = self.texts.connection.execute(sql, [name]).fetchone()
-        if found is None or not found[0]:
+        row = self.texts.connection.execute(sql, [name]).fetchone()
+        if row is None or not row[0]:
             raise Skipped(f"requires {name}")
 
     def _environment(self, kind: str, words: tuple[str, ...]) -> None:
         name, value = words[0], " ".join(words[1:])
-        found = os.environ.get(name)
-        if kind == "require-env" and (found is None or (value and found != value)):
+        setting = os.environ.get(name)
+        if kind == "require-env" and (setting is None or (value and setting != value)):
             raise Skipped(f"requires the environment's {name}")
-        self.variables[name] = value if found is None else found
+        self.variables[name] = value if setting is None else setting
 
     def _names(self, side: Side) -> dict[str, str]:
         folder = str(side.folder)
@@ -196,18 +196,18 @@ class Run:
         self.statements += 1
         plain = script.filled(entry.sql, self._names(self.duck))
         expected = self.outcome(self.duck, entry)
-        found = self.outcome(self.louver, entry)
-        if "maybe" in entry.words[:1] or self._passed_over(expected, found):
+        actual = self.outcome(self.louver, entry)
+        if "maybe" in entry.words[:1] or self._passed_over(expected, actual):
             return
-        sort = self.compared(entry, expected, found)
+        sort = self.compared(entry, expected, actual)
         if sort:
-            self._add(entry, expected, found, sort, plain)
+            self._add(entry, expected, actual, sort, plain)
         self._refused = self._refused or (sort == "refused" and entry.kind == "statement")
         if self.strict and entry.kind != "probe" and not self._stated(entry, expected):
             self._add(entry, expected, entry.expected or entry.words, "file", plain)
 
-    def _add(self, entry: Entry, expected: object, found: object, sort: str, sql: str) -> None:
-        self.differences.append(Difference(entry, expected, found, sort, sql, self._refused))
+    def _add(self, entry: Entry, expected: object, actual: object, sort: str, sql: str) -> None:
+        self.differences.append(Difference(entry, expected, actual, sort, sql, self._refused))
 
     def _passed_over(self, *outcomes: Outcome) -> bool:
         return any(
@@ -242,23 +242,23 @@ class Run:
             return type(value)(self._own(part, side) for part in value)
         return value
 
-    def compared(self, entry: Entry, expected: Outcome, found: Outcome) -> str:
+    def compared(self, entry: Entry, expected: Outcome, actual: Outcome) -> str:
         """Which sort of difference there is; none is an empty text."""
-        if found.raw:
+        if actual.raw:
             return "raw"
-        if expected.rows is None or found.rows is None:
-            if expected.rows is None and found.rows is None:
-                own = _KINDS.get(found.kind, found.kind)
-                return "" if found.refused or expected.kind == own else "kind"
-            return "refused" if found.refused else "answer"
+        if expected.rows is None or actual.rows is None:
+            if expected.rows is None and actual.rows is None:
+                own = _KINDS.get(actual.kind, actual.kind)
+                return "" if actual.refused or expected.kind == own else "kind"
+            return "refused" if actual.refused else "answer"
         if entry.kind == "statement":
             return ""  # a change is told by whether it happens
-        if expected.columns in _CHANGED and not found.columns:
+        if expected.columns in _CHANGED and not actual.columns:
             # DuckDB's cursor gives a row for a change, Louver's a number as PEP 249 has it.
-            return "" if expected.rows in ([], [(found.affected,)]) else "answer"
-        if self.strict and expected.columns != found.columns:
+            return "" if expected.rows in ([], [(actual.affected,)]) else "answer"
+        if self.strict and expected.columns != actual.columns:
             return "columns"
-        return "" if same(expected.rows, found.rows, entry.ordered) else "answer"
+        return "" if same(expected.rows, actual.rows, entry.ordered) else "answer"
 
     def _stated(self, entry: Entry, answer: Outcome) -> bool:
         """Whether DuckDB's answer is what the file states."""
@@ -271,8 +271,8 @@ class Run:
         if answer.rows is None:
             return False
         if entry.label is not None:
-            found = expectations.cells(answer.rows, answer.columns, entry.sort, self.texts)
-            text = expectations.hashed(found)
+            actual = expectations.cells(answer.rows, answer.columns, entry.sort, self.texts)
+            text = expectations.hashed(actual)
             label = script.filled(entry.label, self.variables)
             if self.labels.setdefault(label, text) != text:
                 return False

@@ -85,12 +85,12 @@ def parse(text: str) -> list[Entry]:
 
 
 def _flat(lines: Sequence[str]) -> Iterator[Entry]:
-    place = 0
+    position = 0
     conditions: list[tuple[str, str]] = []
-    while place < len(lines):
-        words = lines[place].split()
-        start = place + 1
-        place += 1
+    while position < len(lines):
+        words = lines[position].split()
+        start = position + 1
+        position += 1
         if not words or words[0].startswith("#"):
             continue
         if words[0] in ("skipif", "onlyif"):
@@ -101,9 +101,9 @@ def _flat(lines: Sequence[str]) -> Iterator[Entry]:
             conditions = []
             continue
         block: list[str] = []
-        while place < len(lines) and lines[place].strip():
-            block.append(lines[place])
-            place += 1
+        while position < len(lines) and lines[position].strip():
+            block.append(lines[position])
+            position += 1
         separator = next((n for n, line in enumerate(block) if line.strip() == "----"), len(block))
         expected = tuple(block[separator + 1 :]) if separator < len(block) else None
         sql = "\n".join(line for line in block[:separator] if not line.startswith("#"))
@@ -129,22 +129,22 @@ def _entry(
     return Entry(line, kind, sql, ordered, others, expected, tuple(conditions))
 
 
-def _nested(flat: Sequence[Entry], place: int) -> tuple[list[Entry], int]:
+def _nested(flat: Sequence[Entry], position: int) -> tuple[list[Entry], int]:
     """The directives up to the end of the innermost loop, and the place of that end."""
-    found: list[Entry] = []
-    while place < len(flat) and flat[place].kind != "endloop":
-        entry = flat[place]
-        place += 1
+    entries: list[Entry] = []
+    while position < len(flat) and flat[position].kind != "endloop":
+        entry = flat[position]
+        position += 1
         if entry.kind in ("loop", "foreach"):
-            body, place = _nested(flat, place)
-            if place == len(flat):
+            body, position = _nested(flat, position)
+            if position == len(flat):
                 raise ValueError(f"line {entry.line}: a loop without endloop")
-            place += 1
+            position += 1
             entry = Entry(
                 entry.line, entry.kind, "", False, entry.words, None, entry.conditions, tuple(body)
             )
-        found.append(entry)
-    return found, place
+        entries.append(entry)
+    return entries, position
 
 
 def probe(sql: str, parameters: tuple[object, ...] = ()) -> Entry:
@@ -191,12 +191,12 @@ def runs(conditions: Sequence[tuple[str, str]], variables: dict[str, str]) -> bo
 
 def _holds(condition: str, variables: dict[str, str]) -> bool:
     for part in re.split(r"\s*&&\s*", condition):
-        found = _CONDITION.fullmatch(part.replace(" ", ""))
-        if found is None:
+        match = _CONDITION.fullmatch(part.replace(" ", ""))
+        if match is None:
             if part.split()[0] != _ENGINE:
                 return False
             continue
-        name, sign, right = found.groups()
+        name, sign, right = match.groups()
         left = variables.get(name, name)
         order = _compared(left, right)
         if not {

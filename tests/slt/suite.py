@@ -76,17 +76,19 @@ def _one(path: Path, folder: Path, keys: Path, options: argparse.Namespace) -> C
         run.run(script.read(path))
     except ValueError as error:
         run.skipped = f"not read: {error}"
-    found = Counter(
-        "after a refusal" if one.after_refusal and one.sort != "refused" else one.sort
-        for one in run.differences
+    sorts = Counter(
+        "after a refusal"
+        if difference.after_refusal and difference.sort != "refused"
+        else difference.sort
+        for difference in run.differences
     )
     for difference in run.differences[: options.show]:
         sys.stdout.write(f"{path.name} {difference}\n")
     skipped = f" (then skipped: {run.skipped})" if run.skipped else ""
-    counts = ", ".join(f"{count} {sort}" for sort, count in sorted(found.items()))
+    counts = ", ".join(f"{count} {sort}" for sort, count in sorted(sorts.items()))
     sys.stdout.write(f"{path.name}: {run.statements} statements, {counts or 'the same'}{skipped}\n")
-    found["statements"] = run.statements
-    return found
+    sorts["statements"] = run.statements
+    return sorts
 
 
 if __name__ == "__main__":

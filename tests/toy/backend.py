@@ -44,11 +44,11 @@ class SQLite(Backend):
             high = exp.LTE(this=node.this, expression=node.args["high"])
             return self.render(exp.And(this=low, expression=high), leaf, type_of)
         if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-            found = _alike([node.this, *node.expressions], leaf, type_of)
-            return None if found is None else f"({found[0]} IN ({', '.join(found[1:])}))"
+            types = _alike([node.this, *node.expressions], leaf, type_of)
+            return None if types is None else f"({types[0]} IN ({', '.join(types[1:])}))"
         sign = _COMPARISONS.get(type(node)) if isinstance(node, exp.Binary) else None
-        found = _alike([node.this, node.expression], leaf, type_of) if sign else None
-        return None if found is None else f"({found[0]} {sign} {found[1]})"
+        types = _alike([node.this, node.expression], leaf, type_of) if sign else None
+        return None if types is None else f"({types[0]} {sign} {types[1]})"
 
     def cast(self, placeholder: str, stored: str) -> str:
         """Wide codes are bound as the text of a UUID."""
@@ -69,10 +69,14 @@ class SQLite(Backend):
 
 def _alike(nodes: list[exp.Expr], leaf: Leaf, type_of: TypeOf) -> list[str] | None:
     """The operands of a comparison, if all are integers or all are texts."""
-    found = [_operand(node, leaf, type_of) for node in nodes]
-    if None in found:
+    operands = [_operand(node, leaf, type_of) for node in nodes]
+    if None in operands:
         return None
-    return [one[0] for one in found if one] if len({one[1] for one in found if one}) == 1 else None
+    return (
+        [operand[0] for operand in operands if operand]
+        if len({operand[1] for operand in operands if operand}) == 1
+        else None
+    )
 
 
 def _operand(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> tuple[str, str] | None:

@@ -59,13 +59,13 @@ class SQLiteEngine:
             rows = cursor.fetchall()
             declared = self._declared(statement, len(names))
         columns = [
-            pa.array([row[place] for row in rows], _ARROW.get(type_))
-            for place, type_ in enumerate(declared)
+            pa.array([row[index] for row in rows], _ARROW.get(type_))
+            for index, type_ in enumerate(declared)
         ]
-        found = pa.Table.from_arrays(columns, names)
-        self.traffic.bytes_in += found.nbytes
-        self.traffic.rows_in += found.num_rows
-        return found
+        table = pa.Table.from_arrays(columns, names)
+        self.traffic.bytes_in += table.nbytes
+        self.traffic.rows_in += table.num_rows
+        return table
 
     def stream(self, statement: Statement) -> pa.RecordBatchReader:
         """Run a query; its rows are in memory."""
@@ -148,7 +148,7 @@ class SQLiteEngine:
     def _run(self, statement: Statement) -> sqlite3.Cursor:
         self.traffic.statements += 1
         self.traffic.bytes_out += len(statement.sql.encode())
-        bound = {str(place): value for place, value in enumerate(statement.constants, 1)}
+        bound = {str(index): value for index, value in enumerate(statement.constants, 1)}
         return self._connection.execute(statement.sql, bound)
 
     def _declared(self, statement: Statement, count: int) -> list[str]:
@@ -158,12 +158,12 @@ class SQLiteEngine:
         known = self._types.get(statement.sql)
         if known is None:
             text = statement.sql
-            for place in range(len(statement.constants), 0, -1):
-                text = text.replace(f"${place}", "NULL")
+            for number in range(len(statement.constants), 0, -1):
+                text = text.replace(f"${number}", "NULL")
             self._connection.execute(f"CREATE TEMP VIEW louver_shape AS {text}")
-            found = self._connection.execute("PRAGMA table_info(louver_shape)").fetchall()
+            columns = self._connection.execute("PRAGMA table_info(louver_shape)").fetchall()
             self._connection.execute("DROP VIEW louver_shape")
-            known = self._types[statement.sql] = [row[2] for row in found]
+            known = self._types[statement.sql] = [row[2] for row in columns]
         if len(known) != count:
             raise errors.make("reply.format", detail="columns that were not asked for")
         return known
@@ -246,7 +246,8 @@ def _register(connection: sqlite3.Connection) -> None:
         def call(value: Any, *rest: Any) -> Any:
             columns = [pa.array([value], code)]
             columns += [
-                pa.array([one], pa.int64() if isinstance(one, int) else pa.binary()) for one in rest
+                pa.array([value], pa.int64() if isinstance(value, int) else pa.binary())
+                for value in rest
             ]
             return _python(function(*columns))[0]
 

@@ -66,7 +66,7 @@ def seal(
     """A tag for every value; NULL stays NULL."""
     domain = code_domain(column.type) or ""
     exacts = [exact(values.slice(number, 1), domain) for number in range(len(values))]
-    tags = [None if one is None else _tag(keys, table, column, one) for one in exacts]
+    tags = [None if exact is None else _tag(keys, table, column, exact) for exact in exacts]
     return {"toy": pa.array(tags, pa.int64())}
 
 
@@ -76,6 +76,6 @@ def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: st
 
 
 def _tag(keys: KeySource, table: Table, column: Column, value: Exact) -> int:
-    place = f"{table.id}.{column.id}.{column.generation}"
-    digest = keys.keyring.mac("toy", f"{place} {value!r}".encode())
+    context = f"{table.id}.{column.id}.{column.generation}"
+    digest = keys.keyring.mac("toy", f"{context} {value!r}".encode())
     return int.from_bytes(digest[:8], "big", signed=True)

@@ -16,16 +16,16 @@ from tests.tpc.sources import BENCHMARKS
 @pytest.fixture(scope="session")
 def plain() -> Iterator[Callable[[str], harness.Plain]]:
     """The plaintext data of a benchmark, by its name."""
-    made: dict[str, harness.Plain] = {}
+    twins: dict[str, harness.Plain] = {}
 
     def of(name: str) -> harness.Plain:
-        if name not in made:
-            made[name] = harness.Plain.make(BENCHMARKS[name])
-        return made[name]
+        if name not in twins:
+            twins[name] = harness.Plain.make(BENCHMARKS[name])
+        return twins[name]
 
     yield of
-    for one in made.values():
-        one.con.close()
+    for twin in twins.values():
+        twin.con.close()
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def loaded(
     plain: Callable[[str], harness.Plain], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str, str], Any]]:
     """A connection to a benchmark's data, every column ENC, by names of benchmark and policy."""
-    made: dict[tuple[str, str], Any] = {}
+    connections: dict[tuple[str, str], Any] = {}
     failed: dict[tuple[str, str], Exception] = {}
     folder: Path = tmp_path_factory.mktemp("tpc")
 
@@ -41,17 +41,17 @@ def loaded(
         # What could not be loaded is not loaded again for each of the queries.
         if (name, policy) in failed:
             raise failed[name, policy]
-        if (name, policy) not in made:
-            con = made[name, policy] = harness.connect(folder, BENCHMARKS[name], policy)
+        if (name, policy) not in connections:
+            con = connections[name, policy] = harness.connect(folder, BENCHMARKS[name], policy)
             try:
                 harness.load(con, plain(name))
             except Exception as error:
                 failed[name, policy] = error
                 raise
-        return made[name, policy]
+        return connections[name, policy]
 
     yield of
-    for con in made.values():
+    for con in connections.values():
         con.close()
 
 

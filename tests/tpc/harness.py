@@ -93,8 +93,8 @@ def connect(folder: Path, benchmark: Benchmark, policy: str) -> Any:
 
     key = folder / f"{benchmark.name}-{policy}.louverkey"
     louver.KeyRing.create(key)
-    place = f"duckdb:///{folder}/{benchmark.name}-{policy}.duckdb"
-    return louver.connect(place, keys=key, policy=str(sources.policy(policy)))
+    url = f"duckdb:///{folder}/{benchmark.name}-{policy}.duckdb"
+    return louver.connect(url, keys=key, policy=str(sources.policy(policy)))
 
 
 def check(con: Any, plain: Plain, number: int) -> None:
@@ -119,8 +119,8 @@ def split(con: Any, sql: str) -> str:
         "joined": sum(bool(remote.joins) for remote in plan.remotes),
         "aggregated": sum(remote.grouped for remote in plan.remotes),
     }
-    told = [f"{count} {what}" for what, count in counts.items() if count]
-    return f"{plan.kind}, {', '.join([f'{len(plan.remotes)} asked', *told])}"
+    parts = [f"{count} {what}" for what, count in counts.items() if count]
+    return f"{plan.kind}, {', '.join([f'{len(plan.remotes)} asked', *parts])}"
 
 
 def digest(con: Any, sql: str) -> str:
@@ -162,11 +162,11 @@ def cut_by_chance(plain: Plain, number: int) -> bool:
     expected = plain.answer(number)
     if limit is None or len(expected.rows) < int(limit[0].split()[1]):
         return False
-    found = []
+    orders = []
     for way in ("ASC", "DESC"):
-        rest = "".join(f", {place} {way}" for place in range(1, len(expected.columns) + 1))
-        found.append(plain.ask(text[: limit.start()] + rest + limit[0]).rows)
-    return bool(difference(*found))
+        rest = "".join(f", {index} {way}" for index in range(1, len(expected.columns) + 1))
+        orders.append(plain.ask(text[: limit.start()] + rest + limit[0]).rows)
+    return bool(difference(*orders))
 
 
 def _key(row: Row) -> Row:

@@ -23,23 +23,23 @@ TRIES_S = 25.0
 def main() -> int:
     """Search for all queries that need it; the numbers of those for which nothing was found."""
     wanted = [int(word) for word in sys.argv[1:]]
-    made = sources.constants() if sources.CONSTANTS.exists() else {}
+    constants = sources.constants() if sources.CONSTANTS.exists() else {}
     lost = []
     for benchmark, known in ((sources.TPCH, choices.TPCH), (sources.TPCDS, choices.TPCDS)):
         con = sources.generate(benchmark, 0.01)
         texts = sources.originals(con, benchmark)
-        table = made.setdefault(benchmark.name, {})
+        table = constants.setdefault(benchmark.name, {})
         for number in wanted or benchmark.numbers:
             if number not in texts or score(con, texts[number]):
                 continue
-            found, rows = search(con, texts[number], known.get(number, []))
-            sys.stdout.write(f"{benchmark.name} {number}: {rows} rows with {found}\n")
+            answers, rows = search(con, texts[number], known.get(number, []))
+            sys.stdout.write(f"{benchmark.name} {number}: {rows} rows with {answers}\n")
             sys.stdout.flush()
             if rows:
-                table[str(number)] = found
+                table[str(number)] = answers
             else:
                 lost.append((benchmark.name, number))
-    sources.CONSTANTS.write_text(written(made), encoding="utf-8")
+    sources.CONSTANTS.write_text(written(constants), encoding="utf-8")
     sys.stdout.write(f"nothing found for: {lost}\n" if lost else "every query has an answer\n")
     return 1 if lost else 0
 
@@ -55,13 +55,13 @@ def search(
     best: dict[str, str] = {}
     most, end = 0, time.monotonic() + TRIES_S
     for news in lists[1:]:
-        made = dict(zip(lists[0], news, strict=True))
+        constants = dict(zip(lists[0], news, strict=True))
         tried = text
-        for old, new in made.items():
+        for old, new in constants.items():
             tried = tried.replace(old, new)
         rows = score(con, tried)
         if rows > most:
-            best, most = {old: new for old, new in made.items() if old != new}, rows
+            best, most = {old: new for old, new in constants.items() if old != new}, rows
         if most >= ENOUGH or time.monotonic() > end:
             break
     return best, most
@@ -74,14 +74,14 @@ def score(con: duckdb.DuckDBPyConnection, text: str) -> int:
     return 0 if empty else len(rows)
 
 
-def written(made: dict[str, dict[str, dict[str, str]]]) -> str:
+def written(constants: dict[str, dict[str, dict[str, str]]]) -> str:
     """The table as TOML."""
     lines = [
         "# What the queries say instead of TPC's own constants, so that none is empty at scale",
         "# 0.01. Per query: a piece of its text (every run of blanks made one) = what takes its",
         "# place, everywhere in the text, line by line. Written by `python -m tests.tpc.search`.",
     ]
-    for name, table in made.items():
+    for name, table in constants.items():
         for number in sorted(table, key=int):
             lines += ["", f"[{name}.{number}]"]
             lines += [f"{_quoted(old)} = {_quoted(new)}" for old, new in table[number].items()]
@@ -100,10 +100,10 @@ def _products(con: duckdb.DuckDBPyConnection, known: list[choices.Choice]) -> li
         lists.append([template.format(value) for (value,) in values if value is not None])
     chance = random.Random(1)
     size = 1
-    for one in lists:
-        size *= len(one)
+    for options in lists:
+        size *= len(options)
     if size > 20_000:
-        return [tuple(chance.choice(one) for one in lists) for _ in range(20_000)]
+        return [tuple(chance.choice(options) for options in lists) for _ in range(20_000)]
     every = list(itertools.product(*lists))
     chance.shuffle(every)
     return every

@@ -46,7 +46,7 @@ class Benchmark:
 
 TPCH = Benchmark("tpch", "dbgen", 22)
 TPCDS = Benchmark("tpcds", "dsdgen", 99)
-BENCHMARKS = {one.name: one for one in (TPCH, TPCDS)}
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (TPCH, TPCDS)}
 
 
 def policy(name: str) -> Path:
@@ -79,14 +79,14 @@ def opened(
 
 def tables(con: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str]]]:
     """Every table that was generated, with the names and types of its columns."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    names: dict[str, list[tuple[str, str]]] = {}
     rows = con.execute(
         "SELECT table_name, column_name, data_type FROM duckdb_columns()"
         " WHERE NOT internal AND schema_name = 'main' ORDER BY table_name, column_index"
     ).fetchall()
     for table, column, type_ in rows:
-        found.setdefault(table, []).append((column, type_))
-    return found
+        names.setdefault(table, []).append((column, type_))
+    return names
 
 
 def rows_of(con: duckdb.DuckDBPyConnection, table: str) -> pa.Table:
@@ -102,8 +102,8 @@ def queries(con: duckdb.DuckDBPyConnection, benchmark: Benchmark) -> dict[int, s
 
 def originals(con: duckdb.DuckDBPyConnection, benchmark: Benchmark) -> dict[int, str]:
     """The texts as the extension has them, with every run of blanks made one and no comments."""
-    found = con.execute(f"SELECT query_nr, query FROM {benchmark.name}_queries()").fetchall()
-    bare = ((number, _COMMENT.sub("", text)) for number, text in found)
+    queries = con.execute(f"SELECT query_nr, query FROM {benchmark.name}_queries()").fetchall()
+    bare = ((number, _COMMENT.sub("", text)) for number, text in queries)
     return {number: " ".join(text.split()).rstrip("; ") for number, text in bare}
 
 

@@ -31,7 +31,7 @@ Splits = dict[str, dict[str, dict[str, str]]]
 def main() -> int:
     """Load every benchmark under every policy, plan all queries, write the table."""
     warnings.simplefilter("ignore", errors.LeakageWarning)  # layers are opened on purpose
-    made: Splits = {}
+    splits: Splits = {}
     before = recorded()
     for benchmark in sources.BENCHMARKS.values():
         plain = harness.Plain.make(benchmark)
@@ -41,13 +41,13 @@ def main() -> int:
                 os.environ["LOUVER_STATE_DIR"] = str(Path(folder) / "state")
                 with harness.connect(Path(folder), benchmark, policy) as con:
                     harness.load(con, plain)
-                    found = planned(con, plain)
-                    for number, split in found.items():
+                    plan = planned(con, plain)
+                    for number, split in plan.items():
                         if split != known.get(number):
                             sys.stdout.write(f"{benchmark.name} {number} under {policy}\n")
                             harness.check(con, plain, int(number))
-                    made.setdefault(benchmark.name, {})[policy] = found
-    SPLITS.write_text(written(made), encoding="utf-8")
+                    splits.setdefault(benchmark.name, {})[policy] = plan
+    SPLITS.write_text(written(splits), encoding="utf-8")
     return 0
 
 
@@ -77,11 +77,11 @@ def planned(
 @functools.cache
 def recorded() -> Splits:
     """The table as it was written: benchmark, policy, number of the query, its split."""
-    found: Splits = tomllib.loads(SPLITS.read_text(encoding="utf-8"))
-    return found
+    splits: Splits = tomllib.loads(SPLITS.read_text(encoding="utf-8"))
+    return splits
 
 
-def written(made: Splits) -> str:
+def written(splits: Splits) -> str:
     """The table as TOML; over each part, how many queries have which kind of plan."""
     lines = [
         "# Where the parts of each query run, under each policy: the kind of the plan, and of the",
@@ -89,14 +89,14 @@ def written(made: Splits) -> str:
         "# the digest of the whole plan, with which the query's answer was seen to be right.",
         "# Written by `python -m tests.tpc.splits`.",
     ]
-    for name, policies in made.items():
+    for name, policies in splits.items():
         for policy, table in policies.items():
             kinds = Counter(split.partition(",")[0] for split in table.values())
-            told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+            counts_text = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
             # "…, 3 asked; …" and no more: the server only hands out its rows.
             less = sum("asked;" not in split for split in table.values())
             reduced = f"in {less} of {len(table)} the server filters or aggregates"
-            lines += ["", f"# {told}; {reduced}", f"[{name}.{policy}]"]
+            lines += ["", f"# {counts_text}; {reduced}", f"[{name}.{policy}]"]
             lines += [f'{number} = "{split}"' for number, split in table.items()]
     return "\n".join(lines) + "\n"
 

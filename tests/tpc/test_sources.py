@@ -21,8 +21,8 @@ def test_all_queries_are_there(plain: Plain, name: str) -> None:
 
 @pytest.mark.parametrize(("name", "number"), QUERIES)
 def test_no_query_is_empty(plain: Plain, name: str, number: int) -> None:
-    one = plain(name)
-    assert search.score(one.con, one.queries[number])
+    query = plain(name)
+    assert search.score(query.con, query.queries[number])
 
 
 @pytest.mark.parametrize(("name", "number"), QUERIES)

@@ -22,8 +22,8 @@ def test_splits_are_as_recorded(
     planned: Callable[[str, str], dict[str, str]], name: str, policy: str
 ) -> None:
     wanted = splits.recorded()[name][policy]
-    found = planned(name, policy)
-    changed = {n: (wanted[n], split) for n, split in found.items() if split != wanted[n]}
+    actual = planned(name, policy)
+    changed = {n: (wanted[n], split) for n, split in actual.items() if split != wanted[n]}
     assert not changed, "if this is better, run `python -m tests.tpc.splits`"
 
 
@@ -46,10 +46,10 @@ def test_plans_do_not_depend_on_values(
             column.seen = [str(n) for n in range(random.randrange(1, 20))]
             column.has_null = column.nullable and not column.has_null
 
-    def told(con: Any, sql: str) -> str:
+    def explanation(con: Any, sql: str) -> str:
         # What EXPLAIN expects to open is for the client's eyes: it may go by values.
         return re.sub(r"about .* rows, .*", "", harness.explained(con, sql))
 
-    monkeypatch.setattr(harness, "digest", told)
+    monkeypatch.setattr(harness, "digest", explanation)
     con, data = loaded("tpch", policy), plain("tpch")
     assert splits.planned(con, data, change) == splits.planned(con, data)

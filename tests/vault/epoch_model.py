@@ -47,7 +47,7 @@ class AcceptedError(BaseException):
 class Sealed:
     """One sealed value: where it belongs, and what its history knew."""
 
-    place: Place
+    address: Place
     row_id: int
     epochs: Epochs
     blob: bytes
@@ -69,34 +69,36 @@ class Witness:
         original = Columns.seal
 
         def seal(columns: Columns, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
-            made = original(columns, table, rows, row_ids)
-            self.see(columns, table, rows, made)
-            return made
+            result = original(columns, table, rows, row_ids)
+            self.see(columns, table, rows, result)
+            return result
 
         with mock.patch.object(Columns, "seal", seal):
             yield
 
-    def see(self, columns: Columns, table: Table, rows: pa.Table, made: pa.Table) -> None:
+    def see(self, columns: Columns, table: Table, rows: pa.Table, result: pa.Table) -> None:
         """Take in rows and what was made of them."""
-        row_ids = made.column("row_id").to_pylist()
+        row_ids = result.column("row_id").to_pylist()
         self.rows += len(row_ids)
         for column in table.columns:
             if not column.encrypted:
                 continue
             values = rows.column(column.name).combine_chunks()
-            held = {name: made.column(stored).to_pylist() for name, stored in column.stored.items()}
-            place = (table.id, column.id, column.generation)
+            held = {
+                name: result.column(stored).to_pylist() for name, stored in column.stored.items()
+            }
+            address = (table.id, column.id, column.generation)
             for at, row_id in enumerate(row_ids):
                 parts = {name: cells[at] for name, cells in held.items()}
-                self._pads(place, row_id, parts, values[at].as_py())
-                known = self.sealed.setdefault((place, row_id), [])
-                self._try(known, fresh := self._sealed(columns, place, row_id, parts["rnd"]))
+                self._pads(address, row_id, parts, values[at].as_py())
+                known = self.sealed.setdefault((address, row_id), [])
+                self._try(known, fresh := self._sealed(columns, address, row_id, parts["rnd"]))
                 known.append(fresh)
-            self._codes(columns, table, column, values, made)
-        self._shares(columns, table, rows, made)
+            self._codes(columns, table, column, values, result)
+        self._shares(columns, table, rows, result)
 
-    def _sealed(self, columns: Columns, place: Place, row_id: int, blob: bytes) -> Sealed:
-        return Sealed(place, row_id, columns.catalog.epochs, blob)
+    def _sealed(self, columns: Columns, address: Place, row_id: int, blob: bytes) -> Sealed:
+        return Sealed(address, row_id, columns.catalog.epochs, blob)
 
     def _try(self, known: list[Sealed], fresh: Sealed) -> None:
         """Values of one row id, each in the history of the other."""
@@ -110,7 +112,7 @@ class Witness:
         # Of which type a value was sealed is found out after it has authenticated.
         cells, rows = pa.array([value.blob], pa.binary()), pa.array([row_id], pa.int64())
         try:
-            self.keys.of(epochs).open_column(*value.place, cells, rows, pa.int64())
+            self.keys.of(epochs).open_column(*value.address, cells, rows, pa.int64())
         except errors.VerificationError as error:
             if "was not sealed as" not in error.detail:
                 return
@@ -122,61 +124,61 @@ class Witness:
             raise PadTwiceError(f"{kind}: row {row_id} shares its pad with {self.pads[name]}")
         self.pads[name] = f"row {row_id}"
 
-    def _pads(self, place: Place, row_id: int, parts: dict[str, Any], value: Any) -> None:
-        self._pad("nonce", place, parts["rnd"][:13], row_id)
+    def _pads(self, address: Place, row_id: int, parts: dict[str, Any], value: Any) -> None:
+        self._pad("nonce", address, parts["rnd"][:13], row_id)
         if "sum" in parts:
             number = parts["sum"] + (parts["sum_high"] << _LIMB) - (value or 0)
-            self._pad("sum", place, number % (1 << 2 * _LIMB), row_id)
+            self._pad("sum", address, number % (1 << 2 * _LIMB), row_id)
             flag = (parts["sum_count"] - (value is not None)) % (1 << _LIMB)
-            self._pad("flag", place, flag, row_id)
+            self._pad("flag", address, flag, row_id)
         if "text" in parts:
             # Equal texts would have equal filters, and longer ones of like texts like ones.
             head = parts["text"][1:9] if parts["text"][0] == 2 else b""
-            self._pad("salt", place, (head, row_id), row_id)
+            self._pad("salt", address, (head, row_id), row_id)
 
     def _codes(
-        self, columns: Columns, table: Table, column: Column, values: pa.Array, made: pa.Table
+        self, columns: Columns, table: Table, column: Column, values: pa.Array, result: pa.Table
     ) -> None:
-        place = (table.id, column.id, column.generation)
+        address = (table.id, column.id, column.generation)
         for onion in ("eq", "ord"):
             if onion not in column.stored or column.layers.get(onion) != "closed":
                 continue
             bare = {"eq": eq, "ord": order}[onion].codes(columns.keyring, table, column, values)
-            codes, closed = _numbers(bare), _numbers(made.column(column.stored[onion]))
-            row_ids = made.column("row_id").to_pylist()
+            codes, closed = _numbers(bare), _numbers(result.column(column.stored[onion]))
+            row_ids = result.column("row_id").to_pylist()
             for row_id, code, hidden in zip(row_ids, codes, closed, strict=True):
-                self._pad(onion, place, code ^ hidden, row_id)
+                self._pad(onion, address, code ^ hidden, row_id)
 
-    def _shares(self, columns: Columns, table: Table, rows: pa.Table, made: pa.Table) -> None:
+    def _shares(self, columns: Columns, table: Table, rows: pa.Table, result: pa.Table) -> None:
         modulus = int.from_bytes(columns.modulus(), "big") if table.helper_one else 0
-        row_ids = made.column("row_id").to_pylist()
+        row_ids = result.column("row_id").to_pylist()
         shares = [(c, c.stored["sdb"]) for c in table.columns if "sdb" in c.stored]
         for column, stored in shares:
             values = rows.column(column.name).to_pylist()
-            cells = made.column(stored).to_pylist()
+            cells = result.column(stored).to_pylist()
             for row_id, value, cell in zip(row_ids, values, cells, strict=True):
                 if value:
                     item = int.from_bytes(cell, "big") * pow(value, -1, modulus) % modulus
                     self._pad("sdb", (table.id, column.id, column.generation), item, row_id)
         for name in (table.helper_one, table.helper_unit) if shares else ():
-            for row_id, cell in zip(row_ids, made.column(name).to_pylist(), strict=True):
+            for row_id, cell in zip(row_ids, result.column(name).to_pylist(), strict=True):
                 self._pad("one", (table.id, name == table.helper_one), cell, row_id)
 
 
 def _numbers(codes: pa.Array | pa.ChunkedArray) -> list[int]:
     """Codes as unsigned numbers; NULL is 0."""
-    found = []
+    numbers = []
     for code in codes.to_pylist():
         match code:
             case None:
-                found.append(0)
+                numbers.append(0)
             case int():
-                found.append(code % (1 << 64))
+                numbers.append(code % (1 << 64))
             case bytes():
-                found.append(int.from_bytes(code, "big"))
+                numbers.append(int.from_bytes(code, "big"))
             case _:
-                found.append(int.from_bytes(code.bytes, "big"))
-    return found
+                numbers.append(int.from_bytes(code.bytes, "big"))
+    return numbers
 
 
 class World:
@@ -194,15 +196,15 @@ class World:
             self.fork_of(start)
 
     def _machine(self) -> Path:
-        made = self.folder / f"machine{len(list(self.folder.glob('machine*')))}"
-        made.mkdir()
-        return made
+        machine = self.folder / f"machine{len(list(self.folder.glob('machine*')))}"
+        machine.mkdir()
+        return machine
 
     def clone(self, machine: int) -> int:
         """Another machine with a copy of this one's state directory."""
-        made = self._machine()
-        shutil.copytree(self.machines[machine], made, dirs_exist_ok=True)
-        self.machines.append(made)
+        folder = self._machine()
+        shutil.copytree(self.machines[machine], folder, dirs_exist_ok=True)
+        self.machines.append(folder)
         return len(self.machines) - 1
 
     def arrive(self) -> int:
@@ -279,16 +281,16 @@ class World:
 
 def _state(path: Path) -> dict[str, bytes]:
     """What a server's disk holds of a file: DuckDB's own, and its log."""
-    found = {"": path, ".wal": path.with_name(path.name + ".wal")}
-    return {name: place.read_bytes() for name, place in found.items() if place.exists()}
+    files = {"": path, ".wal": path.with_name(path.name + ".wal")}
+    return {name: file.read_bytes() for name, file in files.items() if file.exists()}
 
 
 def _put(path: Path, state: dict[str, bytes]) -> None:
     for name in ("", ".wal"):
-        place = path.with_name(path.name + name)
-        place.unlink(missing_ok=True)
+        file = path.with_name(path.name + name)
+        file.unlink(missing_ok=True)
         if name in state:
-            place.write_bytes(state[name])
+            file.write_bytes(state[name])
 
 
 def first_state(folder: Path, key_file: Path, sql: Callable[[int], str]) -> dict[str, bytes]:

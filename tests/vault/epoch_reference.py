@@ -34,9 +34,9 @@ def hkdf(secret: bytes, info: str) -> bytes:
     return hmac.digest(extracted, info.encode() + b"\x01", "sha256")
 
 
-def key(purpose: str, row: int | None, secret: bytes = ROOT, place: str | None = None) -> bytes:
+def key(purpose: str, row: int | None, secret: bytes = ROOT, context: str | None = None) -> bytes:
     """A key, for one row's epoch if a row is given."""
-    info = f"louver/1/{purpose}/{place or f'{TABLE}/{COLUMN}/{GENERATION}'}"
+    info = f"louver/1/{purpose}/{context or f'{TABLE}/{COLUMN}/{GENERATION}'}"
     bits = None if row is None else BITS.get(row >> 36)
     assert row is None or bits or row >> 36 < LEGACY_BELOW
     return hkdf(secret, f"{info}/{bits}" if bits else info)
@@ -90,11 +90,11 @@ def closed(row: int, code: int) -> int:
 
 def tokens(text: str) -> set[bytes]:
     """All tokens of a text (spec/text.md)."""
-    found = {b"\x01" + text.encode()}
-    found |= {b"\x02" + text[:n].encode() for n in PREFIXES if n <= len(text)}
-    found |= {b"\x03" + text[-n:].encode() for n in SUFFIXES if n <= len(text)}
-    found |= {b"\x04" + word.encode() for word in WORDS.findall(text)}
-    return found | {b"\x05" + text[at : at + 3].encode() for at in range(len(text) - 2)}
+    members = {b"\x01" + text.encode()}
+    members |= {b"\x02" + text[:n].encode() for n in PREFIXES if n <= len(text)}
+    members |= {b"\x03" + text[-n:].encode() for n in SUFFIXES if n <= len(text)}
+    members |= {b"\x04" + word.encode() for word in WORDS.findall(text)}
+    return members | {b"\x05" + text[at : at + 3].encode() for at in range(len(text) - 2)}
 
 
 def filtered(row: int, text: str | None) -> bytes:
@@ -104,15 +104,15 @@ def filtered(row: int, text: str | None) -> bytes:
     if row >> 36 in BITS:
         salt = aes(salting, block)[:8]
         block, head = salt + block[8:], b"\x02" + salt
-    found = set() if text is None else tokens(text)
+    members = set() if text is None else tokens(text)
     trapdoors = []
-    for token in found:
+    for token in members:
         cmac = CMAC(AES(key("text", None)[:16]))
         cmac.update(token)
         trapdoors.append(cmac.finalize())
-    steps = max(1, -(-len(found) // STEP_TOKENS))
+    steps = max(1, -(-len(members) // STEP_TOKENS))
     words = [aes(trapdoor, block) for trapdoor in trapdoors]
-    spare = range(len(found), STEP_TOKENS * steps)
+    spare = range(len(members), STEP_TOKENS * steps)
     words += [aes(padding, number.to_bytes(4, "big") + wide(row)[4:]) for number in spare]
     bits, size = 0, steps * STEP_BYTES * 8
     for word in words:
@@ -134,8 +134,8 @@ def vectors() -> dict[str, Any]:
     codes = [0, 1, (1 << 64) - 1, 77, 78, 79, 80]
     texts = ["", None, "the quick-brown fox", "漢字 100%", "a", "and a rather long text " * 3, "b"]
     rows = []
-    for place, row in enumerate(ROWS):
-        number = numbers[place]
+    for index, row in enumerate(ROWS):
+        number = numbers[index]
         encoded = bytes([6 + (number is None)]) + (number or 0).to_bytes(8, "little", signed=True)
         nonce = hashlib.sha256(str(row).encode()).digest()[:12]
         rows.append(
@@ -145,11 +145,11 @@ def vectors() -> dict[str, Any]:
                 "associated": associated(row).hex(),
                 "sealed": sealed(row, encoded, nonce).hex(),
                 "masked": [str(limb) for limb in masked(row, number)],
-                "code": str(int.from_bytes(codes[place].to_bytes(8, "big"), signed=True)),
+                "code": str(int.from_bytes(codes[index].to_bytes(8, "big"), signed=True)),
                 "layer_key": key("layer/eq", row).hex(),
-                "closed": str(closed(row, codes[place])),
-                "text": texts[place],
-                "filter": filtered(row, texts[place]).hex(),
+                "closed": str(closed(row, codes[index])),
+                "text": texts[index],
+                "filter": filtered(row, texts[index]).hex(),
                 "exponent": f"{exponent(row):032x}",
             }
         )

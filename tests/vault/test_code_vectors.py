@@ -25,7 +25,7 @@ WIDE = ("text", "int128")
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
-    text = next(one["text"] for one in KEY_FILES if one["root"] == VECTORS["eq"]["root"])
+    text = next(entry["text"] for entry in KEY_FILES if entry["root"] == VECTORS["eq"]["root"])
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
@@ -44,27 +44,29 @@ def values(domain: str, texts: list[str | None]) -> pa.Array:
     if domain == "text":
         return pa.array(texts, pa.string())
     if domain == "double":
-        return pa.array([None if one is None else float(one) for one in texts], pa.float64())
-    numbers = [None if one is None else int(one) for one in texts]
+        return pa.array([None if text is None else float(text) for text in texts], pa.float64())
+    numbers = [None if text is None else int(text) for text in texts]
     if domain == "int":
         return pa.array(numbers, pa.int64())
-    raw = [None if one is None else one.to_bytes(16, "little", signed=True) for one in numbers]
+    raw = [
+        None if number is None else number.to_bytes(16, "little", signed=True) for number in numbers
+    ]
     return pa.array(raw, pa.binary(16))
 
 
 def shown(codes: pa.Array) -> list[str | None]:
-    found = codes.storage if isinstance(codes, pa.ExtensionArray) else codes
+    storage = codes.storage if isinstance(codes, pa.ExtensionArray) else codes
     return [
-        one if one is None else one.hex() if isinstance(one, bytes) else str(one)
-        for one in found.to_pylist()
+        code if code is None else code.hex() if isinstance(code, bytes) else str(code)
+        for code in storage.to_pylist()
     ]
 
 
 def codes(texts: list[str | None], wide: bool) -> pa.Array:
     """Codes as the server holds them."""
     if not wide:
-        return pa.array([None if one is None else int(one) for one in texts], pa.int64())
-    raw = pa.array([None if one is None else bytes.fromhex(one) for one in texts], pa.binary(16))
+        return pa.array([None if text is None else int(text) for text in texts], pa.int64())
+    raw = pa.array([None if text is None else bytes.fromhex(text) for text in texts], pa.binary(16))
     return pa.ExtensionArray.from_storage(pa.uuid(), raw)
 
 
@@ -72,8 +74,8 @@ def run(server: duckdb.DuckDBPyConnection, call: str, key: bytes, **columns: pa.
     """What a server function gives for rows, whose order is kept."""
     given = pa.table({"place": pa.array(range(len(next(iter(columns.values()))))), **columns})
     server.register("given", given)
-    found = server.execute(f"SELECT {call} AS c FROM given ORDER BY place", [key])
-    return found.to_arrow_table()["c"].combine_chunks()
+    rows = server.execute(f"SELECT {call} AS c FROM given ORDER BY place", [key])
+    return rows.to_arrow_table()["c"].combine_chunks()
 
 
 @pytest.mark.parametrize("case", VECTORS["eq"]["cases"], ids=lambda c: c["domain"] + c["group"])
@@ -87,16 +89,16 @@ def test_equality(keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[s
         assert key.hex() == VECTORS["eq"]["det_key"]
         wide = domain in WIDE
         call = "onion_join_wide(code, $1)" if wide else "onion_join(code, $1)"
-        found = run(server, call, key, code=codes(case["codes"], wide))
-        assert shown(found) == case["join_codes"]
+        result = run(server, call, key, code=codes(case["codes"], wide))
+        assert shown(result) == case["join_codes"]
 
 
 @pytest.mark.parametrize("case", VECTORS["ord"]["cases"], ids=lambda c: f"{c['domain']}{c['bits']}")
 def test_order(keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[str, Any]) -> None:
     domain, low, bits = case["domain"], int(case["low"]), case["bits"]
     plain = values(domain, case["values"])
-    found = keys.ord_codes(*PLACE, case["group"], domain, low, bits, plain)
-    assert shown(found) == case["codes"]
+    order_codes = keys.ord_codes(*PLACE, case["group"], domain, low, bits, plain)
+    assert shown(order_codes) == case["codes"]
     # The server's own order is that of the values, which the vectors list in theirs.
     held = codes(case["codes"], bits > 47)
     server.register("held", pa.table({"code": held}))
@@ -116,8 +118,8 @@ def test_layers(keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[str
     assert keys.layer_key(*PLACE, case["onion"], 0).hex() == case["key"]
     call = f"onion_open{'_wide' if wide else ''}(code, row_id, $1)"
     held = codes(case["closed"], wide)
-    found = run(server, call, bytes.fromhex(case["key"]), code=held, row_id=rows)
-    assert shown(found) == case["codes"]
+    result = run(server, call, bytes.fromhex(case["key"]), code=held, row_id=rows)
+    assert shown(result) == case["codes"]
     with pytest.raises(duckdb.Error, match="32 bytes"):
         run(server, call, b"short", code=held, row_id=rows)
 
@@ -126,16 +128,18 @@ def test_layers(keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[str
 def test_order_revealing(
     keys: KeyRing, server: duckdb.DuckDBPyConnection, case: dict[str, Any]
 ) -> None:
-    place = (*PLACE, case["domain"], int(case["low"]), case["bits"])
-    stored = pa.array([bytes.fromhex(one["stored"]) for one in case["stored"]], pa.binary())
-    fresh = keys.ore_seal(*place, values(case["domain"], [one["value"] for one in case["stored"]]))
+    context = (*PLACE, case["domain"], int(case["low"]), case["bits"])
+    stored = pa.array([bytes.fromhex(entry["stored"]) for entry in case["stored"]], pa.binary())
+    fresh = keys.ore_seal(
+        *context, values(case["domain"], [entry["value"] for entry in case["stored"]])
+    )
     assert fresh.null_count == 0
-    for column, one in enumerate(case["tokens"]):
-        token = keys.ore_token(*place, values(case["domain"], [one["value"]]))
-        assert token.hex() == one["token"]
+    for column, token_entry in enumerate(case["tokens"]):
+        token = keys.ore_token(*context, values(case["domain"], [token_entry["value"]]))
+        assert token.hex() == token_entry["token"]
         for held in (stored, fresh):
-            found = run(server, "ore_compare(v, $1)", token, v=held)
-            assert found.to_pylist() == [row[column] for row in case["order"]]
+            matches = run(server, "ore_compare(v, $1)", token, v=held)
+            assert matches.to_pylist() == [row[column] for row in case["order"]]
 
 
 @pytest.mark.parametrize("case", VECTORS["ore"]["refused"], ids=lambda c: c["why"])

@@ -115,11 +115,11 @@ class Machines(RuleBasedStateMachine):
             world = self.world
             world.clone(machine % len(world.machines)) if copied else world.arrive()
 
-    @rule(place=ANY)
-    def leave(self, place: int) -> None:
+    @rule(index=ANY)
+    def leave(self, index: int) -> None:
         """A session ends, or its process dies."""
         if self.world.sessions:
-            self.world.close(sorted(self.world.sessions)[place % len(self.world.sessions)])
+            self.world.close(sorted(self.world.sessions)[index % len(self.world.sessions)])
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
@@ -143,20 +143,20 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> type[Machines]:
     folder = tmp_path_factory.mktemp("epochs")
     path = folder / "key"
     KeyRing.create(path)
-    made: type[Machines] = type("Machines", (Machines,), {})
-    made.start, made.key_file = first_state(folder / "first", path, row), path
-    return made
+    machines: type[Machines] = type("Machines", (Machines,), {})
+    machines.start, machines.key_file = first_state(folder / "first", path, row), path
+    return machines
 
 
 def test_no_pad_twice_and_no_value_elsewhere(machines: Any) -> None:
     run_state_machine_as_test(machines, settings=SETTINGS)
 
 
-@pytest.mark.parametrize(("pads", "found"), [(True, PadTwiceError), (False, AcceptedError)])
+@pytest.mark.parametrize(("pads", "error"), [(True, PadTwiceError), (False, AcceptedError)])
 def test_the_model_finds_both_without_random_bits(
-    machines: Any, pads: bool, found: type[AssertionError]
+    machines: Any, pads: bool, error: type[AssertionError]
 ) -> None:
     """With equal bits for every epoch a restored or forked history uses pads again."""
     mutated = type("Mutated", (machines,), {"looks_at_pads": pads})
-    with mock.patch.object(row_ids, "draw", return_value="00" * 16), pytest.raises(found):
+    with mock.patch.object(row_ids, "draw", return_value="00" * 16), pytest.raises(error):
         run_state_machine_as_test(mutated, settings=settings(SETTINGS, max_examples=20))

@@ -26,7 +26,7 @@ EPOCHS = Epochs.from_json(json.loads(json.dumps(VECTORS["epochs"])))
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
-    text = next(one["text"] for one in KEY_FILES if one["root"] == VECTORS["root"])
+    text = next(entry["text"] for entry in KEY_FILES if entry["root"] == VECTORS["root"])
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
@@ -52,14 +52,14 @@ def test_sealed_values(keys: KeyRing) -> None:
     sealed = pa.array([bytes.fromhex(text) for text in column("sealed")], pa.binary())
     assert keys.open_column(*PLACE, sealed, IDS, pa.int64()) == NUMBERS
     fresh = keys.seal_column(*PLACE, NUMBERS, IDS)
-    assert [one[0] for one in fresh.to_pylist()] == [1, 1, 2, 2, 2, 2, 2]
+    assert [row[0] for row in fresh.to_pylist()] == [1, 1, 2, 2, 2, 2, 2]
     assert keys.open_column(*PLACE, fresh, IDS, pa.int64()) == NUMBERS
     others = dict.fromkeys(EPOCHS.bits, "00" * 16)
     for epochs in (Epochs(others, 2), Epochs({}, 2), Epochs.legacy()):
-        for place in range(2, len(IDS)):
+        for index in range(2, len(IDS)):
             with pytest.raises(VerificationError):
                 keys.of(epochs).open_column(
-                    *PLACE, sealed.slice(place, 1), IDS.slice(place, 1), pa.int64()
+                    *PLACE, sealed.slice(index, 1), IDS.slice(index, 1), pa.int64()
                 )
 
 
@@ -87,21 +87,21 @@ def test_layers(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
     # The server opens rows of all epochs at once, each under the key that stands beside it.
     given = pa.table({"code": closed, "row_id": IDS, "key": pa.array(layers)})
     server.register("closed_in", given)
-    found = server.execute("SELECT onion_open(code, row_id, key) FROM closed_in").fetchall()
-    assert [str(code or 0) for (code,) in found] == column("code")
+    rows = server.execute("SELECT onion_open(code, row_id, key) FROM closed_in").fetchall()
+    assert [str(code or 0) for (code,) in rows] == column("code")
     with pytest.raises(duckdb.Error, match="32 bytes"):
         server.execute("SELECT onion_open(code, row_id, key[:31]) FROM closed_in")
 
 
 def test_filters(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
     filters = keys.text_seal(*PLACE, pa.array(column("text"), pa.string()), IDS)
-    assert [one.hex() for one in filters.to_pylist()] == column("filter")
+    assert [code.hex() for code in filters.to_pylist()] == column("filter")
     server.register("filters_in", pa.table({"id": IDS, "words": filters}))
     for text in ("the quick-brown fox", "a", "b"):
         tokens = keys.text_tokens(*PLACE, "like", text)
         sql = "SELECT id FROM filters_in WHERE text_match(words, id, ?)"
-        found = {row for (row,) in server.execute(sql, [tokens]).fetchall()}
-        assert {row["row_id"] for row in ROWS if row["text"] == text} <= found
+        ids = {row for (row,) in server.execute(sql, [tokens]).fetchall()}
+        assert {row["row_id"] for row in ROWS if row["text"] == text} <= ids
     for nonsense in (b"", b"\x02" + bytes(8), b"\x02" + bytes(7), b"\x03" + bytes(44)):
         with pytest.raises(duckdb.Error, match="malformed"):
             server.execute("SELECT text_match(?::BLOB, 1::BIGINT, ?)", [nonsense, tokens])

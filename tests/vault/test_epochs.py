@@ -32,13 +32,13 @@ INSERT = "INSERT INTO t VALUES (1, 5, 'a', 3), (2, NULL, NULL, 4)"
 @pytest.fixture
 def world(tmp_path: Path, key_file: Path) -> Iterator[World]:
     """A server with one file, and a machine that made a table in it; then its backup."""
-    made = World(tmp_path, key_file)
-    made.files.append(tmp_path / "cloud.duckdb")
-    made.session(0, 0, accept=False)
+    world = World(tmp_path, key_file)
+    world.files.append(tmp_path / "cloud.duckdb")
+    world.session(0, 0, accept=False)
     for sql in (TABLE, INSERT):
-        made.run((0, 0), sql)
-    yield made
-    made.end()
+        world.run((0, 0), sql)
+    yield world
+    world.end()
 
 
 def test_a_backup_that_is_restored_and_accepted(world: World) -> None:

@@ -56,5 +56,5 @@ def read_and_write(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(louver.IntegrityError):
             connection.execute("INSERT INTO staff VALUES (1, 'again', 1, NULL, NULL, NULL)")
         connection.execute("INSERT INTO staff VALUES (4, 'Edith', 7, NULL, NULL, NULL)")
-        found = connection.execute("SELECT name FROM staff WHERE salary > 6 ORDER BY id").fetchall()
-        assert found == [("Ada",), ("Edith",)]
+        rows = connection.execute("SELECT name FROM staff WHERE salary > 6 ORDER BY id").fetchall()
+        assert rows == [("Ada",), ("Edith",)]

@@ -88,11 +88,11 @@ def test_an_altered_pin_is_found(keys: Keys) -> None:
 
 
 def test_a_pin_of_another_database_does_not_fit(keys: Keys) -> None:
-    one, two = Pins(keys).pin("one"), Pins(keys).pin("two")
-    one.advance_catalog(1, "a")
-    assert one.path is not None
+    first, two = Pins(keys).pin("one"), Pins(keys).pin("two")
+    first.advance_catalog(1, "a")
+    assert first.path is not None
     assert two.path is not None
-    two.path.write_bytes(one.path.read_bytes())
+    two.path.write_bytes(first.path.read_bytes())
     with pytest.raises(errors.VerificationError):
         two.read()
 

@@ -65,11 +65,11 @@ def test_a_process_searches_once(keys: Counting) -> None:
 def test_another_process_does_not_search(
     keys: Counting, own_state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = space(keys).modulus
+    modulus = space(keys).modulus
     (file,) = own_state.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     forget(monkeypatch)
-    assert space(keys).modulus == found
+    assert space(keys).modulus == modulus
     assert keys.searches == 1
 
 
@@ -77,12 +77,12 @@ def test_another_process_does_not_search(
 def test_a_damaged_hint_costs_a_search(
     keys: Counting, own_state: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
-    found = space(keys).modulus
+    modulus = space(keys).modulus
     (file,) = own_state.iterdir()
     file.write_bytes(content)
     for _ in range(2):  # the second time, the file has been written again
         forget(monkeypatch)
-        assert space(keys).modulus == found
+        assert space(keys).modulus == modulus
     assert keys.searches == 2
 
 
@@ -109,8 +109,8 @@ def test_no_own_state_is_no_error(
 
 
 def test_a_catalogs_hint_is_believed_or_refused(keys: Counting, tmp_path: Path) -> None:
-    found = space(keys)
-    assert space(keys, found.hint).modulus == found.modulus
+    first = space(keys)
+    assert space(keys, first.hint).modulus == first.modulus
     with pytest.raises(errors.VerificationError):
         space(keys, ring(tmp_path / "other").sdb(None, BITS).hint)
     assert keys.searches == 1

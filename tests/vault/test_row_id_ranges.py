@@ -15,7 +15,7 @@ from tests.twin import Twin
 
 
 def covered(table: Table) -> set[int]:
-    return {first + place for first, count in table.runs for place in range(count)}
+    return {first + offset for first, count in table.runs for offset in range(count)}
 
 
 def test_runs_are_what_a_set_would_be() -> None:

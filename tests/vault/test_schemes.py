@@ -50,9 +50,9 @@ def test_a_row_is_whole(module: ModuleType) -> None:
                     or "", re.DOTALL)  # fmt: skip
     assert row.ceiling in LEVELS
     assert row.representations
-    for one in row.representations:
-        assert scheme.scheme_of(one.name) is row
-        assert len(one.letter) <= 1
+    for representation in row.representations:
+        assert scheme.scheme_of(representation.name) is row
+        assert len(representation.letter) <= 1
     for leak in row.leaks():
         assert leak.level in LEVELS
         assert scheme.leak(leak.name) == leak
@@ -112,17 +112,17 @@ def test_what_a_row_says_is_what_is_stored_and_answered(
     plain = [value for value in values if value is not None]
     for sign in [sign for sign in row.answers if sign in WORDS]:
         sql = f"SELECT a FROM t WHERE {WORDS[sign].format(constant)}"
-        found = [one[0] for one in con.execute(sql).fetchall()]
-        assert sorted(found) == sorted(_expected(plain, sign, constant))
-    told = {fact["kind"] for fact in con.leakage().to_pylist()}
+        answer = [row[0] for row in con.execute(sql).fetchall()]
+        assert sorted(answer) == sorted(_expected(plain, sign, constant))
+    kinds = {fact["kind"] for fact in con.leakage().to_pylist()}
     held = any(scheme.scheme_of(name) is row for name in column.stored)
-    assert not held or row.at_rest.kind in told
+    assert not held or row.at_rest.kind in kinds
     con.close()
 
 
 def _expected(values: list[Any], sign: str, constant: str) -> list[Any]:
     rows = duckdb.sql("SELECT unnest(?) AS a", params=[values])
-    return [one[0] for one in rows.filter(WORDS[sign].format(constant)).fetchall()]
+    return [row[0] for row in rows.filter(WORDS[sign].format(constant)).fetchall()]
 
 
 def test_lakes_keep_their_own() -> None:

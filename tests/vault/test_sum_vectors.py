@@ -25,7 +25,7 @@ KEY_FILES = json.loads((FOLDER / "keyfile.json").read_text())["good"]
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyRing:
     root = VECTORS["sum"]["root"]
-    text = next(one["text"] for one in KEY_FILES if one["root"] == root)
+    text = next(entry["text"] for entry in KEY_FILES if entry["root"] == root)
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
@@ -42,8 +42,8 @@ def server() -> duckdb.DuckDBPyConnection:
 def row_sets(server: duckdb.DuckDBPyConnection, lists: list[list[int] | None]) -> list[Any]:
     server.execute("CREATE OR REPLACE TABLE lists (place BIGINT, ids BIGINT[])")
     server.executemany("INSERT INTO lists VALUES (?, ?)", list(enumerate(lists)))
-    found = server.execute("SELECT row_set(ids) FROM lists ORDER BY place").fetchall()
-    return [row[0] for row in found]
+    rows = server.execute("SELECT row_set(ids) FROM lists ORDER BY place").fetchall()
+    return [row[0] for row in rows]
 
 
 def test_row_sets(server: duckdb.DuckDBPyConnection) -> None:
@@ -66,7 +66,7 @@ def test_sets_that_are_none_are_refused(keys: KeyRing) -> None:
 @pytest.mark.parametrize("case", VECTORS["sum"]["cases"], ids=lambda case: case["name"])
 def test_sums(keys: KeyRing, case: dict[str, Any]) -> None:
     vectors = VECTORS["sum"]
-    place = (vectors["table"], vectors["column"], vectors["generation"])
+    context = (vectors["table"], vectors["column"], vectors["generation"])
     rows, wide = case["rows"], case["limb_bits"] == 64
     assert keys.sum_limb_bits(wide) == case["limb_bits"]
     numbers = [None if row["value"] is None else int(row["value"]) for row in rows]
@@ -77,18 +77,18 @@ def test_sums(keys: KeyRing, case: dict[str, Any]) -> None:
         values = pa.array(numbers, pa.int64())
     ids = pa.array([row["row_id"] for row in rows], pa.int64())
     for name, column in zip(
-        ("low", "high", "count"), keys.sum_seal(*place, values, ids), strict=True
+        ("low", "high", "count"), keys.sum_seal(*context, values, ids), strict=True
     ):
         assert column.to_pylist() == [int(row[name]) for row in rows], name
     sums = case["sums"]
-    low, high, count = ([int(one[name]) for one in sums] for name in ("low", "high", "count"))
-    sets = [bytes.fromhex(one["set"]) for one in sums]
-    totals = [int(one["total"]) for one in sums]
-    numbers_of = [one["not_null"] for one in sums]
-    opened = keys.sum_open(*place, case["limb_bits"], low, high, count, sets)
+    low, high, count = ([int(item[name]) for item in sums] for name in ("low", "high", "count"))
+    sets = [bytes.fromhex(item["set"]) for item in sums]
+    totals = [int(item["total"]) for item in sums]
+    numbers_of = [item["not_null"] for item in sums]
+    opened = keys.sum_open(*context, case["limb_bits"], low, high, count, sets)
     assert opened == (totals, numbers_of)
-    short = [int(one["total_of_low"]) for one in sums]
-    opened = keys.sum_open(*place, case["limb_bits"], low, None, None, sets)
+    short = [int(item["total_of_low"]) for item in sums]
+    opened = keys.sum_open(*context, case["limb_bits"], low, None, None, sets)
     assert opened == (short, None)
 
 
@@ -100,11 +100,11 @@ def test_hom_sums(keys: KeyRing, server: duckdb.DuckDBPyConnection) -> None:
     assert space.slots == vectors["slots"]
     rows = [bytes.fromhex(row["ciphertext"]) for row in vectors["rows"]]
     for case in vectors["sums"]:
-        parts = [rows[place] for place in case["rows"]]
-        found = server.execute("SELECT hom_sum(?::BLOB[], ?)", [parts, space.modulus]).fetchone()
-        assert found == (bytes.fromhex(case["ciphertext"]),)
+        parts = [rows[row_number] for row_number in case["rows"]]
+        total = server.execute("SELECT hom_sum(?::BLOB[], ?)", [parts, space.modulus]).fetchone()
+        assert total == (bytes.fromhex(case["ciphertext"]),)
         wanted = [(int(total), number) for total, number in case["totals"]]
-        assert space.open(pa.array(found, pa.binary()), [len(parts)]) == [wanted]
+        assert space.open(pa.array(total, pa.binary()), [len(parts)]) == [wanted]
     for case in vectors["refused"]:
         bad = pa.array([bytes.fromhex(case["ciphertext"])], pa.binary())
         with pytest.raises(VerificationError):
@@ -137,12 +137,12 @@ def test_sums_as_duckdb_makes_them(keys: KeyRing, server: duckdb.DuckDBPyConnect
         server.register("sealed_in", pa.table({"id": ids, **columns}))
         server.execute("CREATE OR REPLACE TABLE sealed AS FROM sealed_in")
         joined = "FROM sealed JOIN plain USING (id) JOIN range(3) r(i) ON plain.g % 3 >= r.i"
-        found = server.execute(
+        groups = server.execute(
             "SELECT sum(low), sum(high), sum(flag), row_set(list(sealed.id)), "
             f"sum({name}), count({name}) {joined} WHERE hash(sealed.id) % 3 > 0 "
             "GROUP BY plain.g ORDER BY plain.g"
         ).fetchall()
-        low, high, flag, sets, wanted, live = (list(part) for part in zip(*found, strict=True))
+        low, high, flag, sets, wanted, live = (list(part) for part in zip(*groups, strict=True))
         scale = {"money": 100, "fine": 10_000}.get(name, 1)
         totals, numbers = keys.sum_open(
             1, 2, 0, keys.sum_limb_bits(bool(wide)), low, high, flag, sets

@@ -27,26 +27,28 @@ def registered() -> Iterator[None]:
 
 
 @pytest.fixture
-def place(registered: None, tmp_path: Path, key_file: Path) -> dict[str, Any]:
+def parameters(registered: None, tmp_path: Path, key_file: Path) -> dict[str, Any]:
     return {"url": f"duckdb:///{tmp_path}/toy.duckdb", "keys": key_file}
 
 
-def test_a_toy_scheme_stores_answers_and_leaks_what_its_row_says(place: dict[str, Any]) -> None:
-    con = louver.connect(**place)
+def test_a_toy_scheme_stores_answers_and_leaks_what_its_row_says(
+    parameters: dict[str, Any],
+) -> None:
+    con = louver.connect(**parameters)
     con.execute(TABLE)
     con.execute(ROWS)
-    found = con.sql("SELECT id, pay FROM staff WHERE name = 'ann' ORDER BY id")
-    (remote,) = found.remote_sql()
+    relation = con.sql("SELECT id, pay FROM staff WHERE name = 'ann' ORDER BY id")
+    (remote,) = relation.remote_sql()
     assert "WHERE t0.y_" in remote
     assert " = $1::BIGINT" in remote
-    told = found.explain(leakage=True)
-    assert "which tags of name in staff were asked for [equality]" in told
-    assert found.fetchall() == [(1, 10), (3, 30)]
+    explanation = relation.explain(leakage=True)
+    assert "which tags of name in staff were asked for [equality]" in explanation
+    assert relation.fetchall() == [(1, 10), (3, 30)]
     assert con.sql("SELECT id FROM staff WHERE name IN ('bob', 'eve')").fetchall() == [(2,)]
     assert con.sql("SELECT id FROM staff WHERE name <> 'ann'").fetchall() == [(2,)]
     assert con.sql("SELECT id FROM staff WHERE name IS NULL").fetchall() == [(4,)]
     con.close()
-    con = louver.connect(**place)
+    con = louver.connect(**parameters)
     con.execute("INSERT INTO staff VALUES (5, 'ann', 50)")
     con.execute("UPDATE staff SET name = 'bob' WHERE name = 'ann' AND id < 4")
     counted = con.execute("SELECT name, count(*) FROM staff GROUP BY name ORDER BY name")
@@ -60,34 +62,34 @@ def test_a_toy_scheme_stores_answers_and_leaks_what_its_row_says(place: dict[str
 
 
 def test_values_that_share_a_tag_are_told_apart_locally(
-    place: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(toy, "_tag", lambda *_: 7)
-    con = louver.connect(**place)
+    con = louver.connect(**parameters)
     con.execute(TABLE)
     con.execute(ROWS)
     assert con.execute("SELECT id FROM staff WHERE name = 'bob'").fetchall() == [(2,)]
     con.close()
 
 
-def test_its_ceiling_is_obeyed(place: dict[str, Any], tmp_path: Path) -> None:
-    con = louver.connect(**place)
+def test_its_ceiling_is_obeyed(parameters: dict[str, Any], tmp_path: Path) -> None:
+    con = louver.connect(**parameters)
     with pytest.raises(errors.LeakageRefused) as refused:
         con.execute("CREATE TABLE t (a TEXT ENC USING toy MAY REVEAL access)")
     assert refused.value.code == "enc.ceiling"
     con.execute(TABLE)
     con.execute(ROWS)
     con.execute("ALTER TABLE staff ALTER COLUMN name MAY REVEAL access")
-    found = con.sql("SELECT id FROM staff WHERE name = 'ann' ORDER BY id")
-    assert "WHERE" not in found.remote_sql()[0]
-    assert found.fetchall() == [(1,), (3,)]
+    relation = con.sql("SELECT id FROM staff WHERE name = 'ann' ORDER BY id")
+    assert "WHERE" not in relation.remote_sql()[0]
+    assert relation.fetchall() == [(1,), (3,)]
     con.close()
 
 
-def test_policies_and_types_know_it(place: dict[str, Any], tmp_path: Path) -> None:
+def test_policies_and_types_know_it(parameters: dict[str, Any], tmp_path: Path) -> None:
     rules = tmp_path / "policy.toml"
     rules.write_text('[t]\na = { scheme = "toy", may_reveal = "equality" }\nb = "toy"\n')
-    con = louver.connect(**place, policy=rules)
+    con = louver.connect(**parameters, policy=rules)
     con.execute("CREATE TABLE t (a INT, b DOUBLE)")
     con.execute("INSERT INTO t VALUES (1, 1.5), (2, 2.5)")
     (remote,) = con.sql("SELECT a FROM t WHERE a = 2").remote_sql()

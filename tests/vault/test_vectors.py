@@ -59,8 +59,8 @@ def space(request: pytest.FixtureRequest) -> Space:
     return Space(request.param)
 
 
-def same(found: pa.Array, expected: pa.Array) -> None:
-    assert [bytes(v) for v in found.to_pylist()] == expected.to_pylist()
+def same(actual: pa.Array, expected: pa.Array) -> None:
+    assert [bytes(v) for v in actual.to_pylist()] == expected.to_pylist()
 
 
 def test_seal_and_open(space: Space) -> None:
@@ -76,12 +76,12 @@ def test_seal_and_open(space: Space) -> None:
 
 
 def test_product(space: Space) -> None:
-    found = server.sdb_mul(space.column("a_e"), space.column("b_e"), space.modulus)
-    same(found, space.column("product_e"))
+    product = server.sdb_mul(space.column("a_e"), space.column("b_e"), space.modulus)
+    same(product, space.column("product_e"))
 
 
 def test_difference(space: Space) -> None:
-    found = server.sdb_add(
+    difference = server.sdb_add(
         space.column("a_e"),
         space.column("b_e"),
         space.column("s_e"),
@@ -89,16 +89,16 @@ def test_difference(space: Space) -> None:
         space.update("update_negB_to_target"),
         space.modulus,
     )
-    same(found, space.column("difference_e"))
+    same(difference, space.column("difference_e"))
 
 
 def test_comparison(space: Space) -> None:
     product = server.sdb_mul(space.column("rand_e"), space.column("difference_e"), space.modulus)
-    found = server.sdb_key_update(
+    comparison = server.sdb_key_update(
         product, space.column("s_e"), space.update("update_RC_to_zero"), space.modulus
     )
-    same(found, space.column("comparison_z"))
-    signs = server.sdb_compare(found, space.modulus).to_pylist()
+    same(comparison, space.column("comparison_z"))
+    signs = server.sdb_compare(comparison, space.modulus).to_pylist()
     assert signs == [(r["a"] > r["b"]) - (r["a"] < r["b"]) for r in space.rows]
 
 
@@ -108,8 +108,8 @@ def test_sum(space: Space) -> None:
     )
     same(updated, space.column("a_sum_e"))
     lists = pa.ListArray.from_arrays(pa.array([0, len(updated)], pa.int32()), updated)
-    found = server.sdb_sum(lists, space.modulus.slice(0, 1))
-    assert int.from_bytes(found[0].as_py(), "big") == number(space.data["sum_e"])
+    sums = server.sdb_sum(lists, space.modulus.slice(0, 1))
+    assert int.from_bytes(sums[0].as_py(), "big") == number(space.data["sum_e"])
     total = sdb_math.open(number(space.data["sum_e"]), number(space.data["sum_target_m"]), space.n)
     assert total == space.data["sum"] == sum(row["a"] for row in space.rows)
 
@@ -117,10 +117,10 @@ def test_sum(space: Space) -> None:
 def test_cartesian_product(space: Space) -> None:
     p = number(space.data["cartesian"]["p_A"])
     exponent = pa.array([big(p)] * len(space.rows), pa.binary())
-    found = server.sdb_cartprod(space.column("a_e"), space.column("s2_e"), exponent, space.modulus)
-    same(found, space.column("cartesian_a_e"))
+    cross = server.sdb_cartprod(space.column("a_e"), space.column("s2_e"), exponent, space.modulus)
+    same(cross, space.column("cartesian_a_e"))
     m, x = key(space.data["cartesian"])
-    for row, sealed in zip(space.rows, found.to_pylist(), strict=True):
+    for row, sealed in zip(space.rows, cross.to_pylist(), strict=True):
         both = number(row["r"]) + number(row["r2"])
         item = sdb_math.item_key(m, x, both, space.g, space.phi, space.n)
         assert sdb_math.open(int.from_bytes(sealed, "big"), item, space.n) == row["a"]

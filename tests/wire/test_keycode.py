@@ -42,10 +42,10 @@ def hashing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def database() -> duckdb.DuckDBPyConnection:
-    found = duckdb.connect()
-    found.execute("SET arrow_lossless_conversion = true")
-    found.execute("SET TimeZone = 'UTC'")
-    return found
+    database = duckdb.connect()
+    database.execute("SET arrow_lossless_conversion = true")
+    database.execute("SET TimeZone = 'UTC'")
+    return database
 
 
 def column(type_name: str, values: list[Any], texts: bool = False) -> Column:
@@ -58,8 +58,8 @@ def column(type_name: str, values: list[Any], texts: bool = False) -> Column:
     if type_name == "VARCHAR":
         length = max(len(value.encode()) for value in values)
     bounded = not texts and (ordinals.has_units(type_name) or type_name == "VARCHAR")
-    found = ordinals.units(table["x"], type_name, length) if bounded else None
-    return Column(type_name, found, table["t"].combine_chunks(), length)
+    encoded = ordinals.units(table["x"], type_name, length) if bounded else None
+    return Column(type_name, encoded, table["t"].combine_chunks(), length)
 
 
 INTEGERS = {
@@ -82,9 +82,9 @@ def test_spans_of_integers_are_those_of_brute_force(type_name: str, data: st.Dat
         st.sampled_from([-top, top - 1]),
     )
     values = data.draw(st.lists(near, min_size=1, max_size=8))
-    found = column(type_name, values)
-    codes = keycode.choose([], found, distinct=1)
-    points, _ = keycode.encode(codes, [], found, len(values))
+    encoded = column(type_name, values)
+    codes = keycode.choose([], encoded, distinct=1)
+    points, _ = keycode.encode(codes, [], encoded, len(values))
     assert codes.bits <= 64
     _agree(data, codes, points, values, [Fraction(value) for value in values])
 
@@ -94,21 +94,21 @@ def test_spans_of_integers_are_those_of_brute_force(type_name: str, data: st.Dat
 def test_spans_of_texts_are_those_of_brute_force(data: st.DataObject) -> None:
     letters = st.text(st.sampled_from("ab\x01~é"), max_size=4)
     values = data.draw(st.lists(letters, min_size=1, max_size=8))
-    found = column("VARCHAR", values)
-    codes = keycode.choose([], found, distinct=1)
-    points, _ = keycode.encode(codes, [], found, len(values))
+    encoded = column("VARCHAR", values)
+    codes = keycode.choose([], encoded, distinct=1)
+    points, _ = keycode.encode(codes, [], encoded, len(values))
     coded = [value.encode() for value in values]
     for _ in range(6):
         constant = data.draw(st.one_of(letters, st.text(max_size=12), st.text("ab\0", max_size=9)))
-        place = ordinals.position(constant, "VARCHAR", found.length)
+        position = ordinals.position(constant, "VARCHAR", encoded.length)
         for low in (True, False):
             for inclusive in (True, False):
                 span = keycode.span(
                     codes,
                     [],
                     [],
-                    place if low else None,
-                    None if low else place,
+                    position if low else None,
+                    None if low else position,
                     low_inclusive=inclusive,
                     high_inclusive=inclusive,
                 )
@@ -180,22 +180,22 @@ EQUALS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("type_name", EQUALS)
 def test_the_client_finds_the_point_of_every_value(type_name: str) -> None:
     values = EQUALS[type_name]
-    found = column(type_name, values, texts=type_name == "VARCHAR")
-    codes = keycode.choose([found], None, distinct=len(values))
-    points, marks = keycode.encode(codes, [found], None, len(values))
+    encoded = column(type_name, values, texts=type_name == "VARCHAR")
+    codes = keycode.choose([encoded], None, distinct=len(values))
+    points, marks = keycode.encode(codes, [encoded], None, len(values))
     assert len(set(points.tolist())) == len(values)
     for at, value in enumerate(values):
-        texts = [str(found.texts[at])] if found.texts is not None else []
+        texts = [str(encoded.texts[at])] if encoded.texts is not None else []
         numbers = [] if codes.hashed else [ordinals.unit(value, type_name)]
-        if found.units is not None:
-            assert ordinals.unit(value, type_name) % 2**64 == int(found.units.wrapped[at])
+        if encoded.units is not None:
+            assert ordinals.unit(value, type_name) % 2**64 == int(encoded.units.wrapped[at])
         assert keycode.point(codes, numbers, texts) == points[at]
         assert keycode.fingerprint(codes, numbers, texts) == marks[at]
 
 
 def test_what_cannot_be_in_the_table_has_no_point() -> None:
-    found = column("INTEGER", [10, 20, 40])
-    codes = keycode.choose([found], None, distinct=3)
+    encoded = column("INTEGER", [10, 20, 40])
+    codes = keycode.choose([encoded], None, distinct=3)
     assert (codes.hashed, codes.equal_bits, codes.bits) == (False, 2, 2)
     assert [keycode.point(codes, [value]) for value in (0, 10, 15, 20, 40, 50)] == (
         [None, 0, None, 1, 3, None]
@@ -289,8 +289,8 @@ def test_a_constant_between_two_values_has_its_place(
 
 def test_an_offset_needs_no_order_of_rows() -> None:
     values = np.random.default_rng(1).integers(-(2**40), 2**40, 1000)
-    found = column("BIGINT", values.tolist())
-    codes = keycode.choose([found], None, distinct=1000, spare=True)
-    points, _ = keycode.encode(codes, [found], None, 1000)
+    encoded = column("BIGINT", values.tolist())
+    codes = keycode.choose([encoded], None, distinct=1000, spare=True)
+    points, _ = keycode.encode(codes, [encoded], None, 1000)
     assert not codes.hashed
     assert (np.argsort(points) == np.argsort(values)).all()

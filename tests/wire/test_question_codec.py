@@ -86,8 +86,8 @@ def test_messages_come_back(message: Any) -> None:
 def read_or_refused(kind: type[Any], data: bytes) -> None:
     """Either it is refused, or it is what its value encodes to: there is one encoding only."""
     with contextlib.suppress(errors.OperationalError):
-        found = codec.decode(kind, data)
-        assert codec.encode(found) == data
+        message = codec.decode(kind, data)
+        assert codec.encode(message) == data
 
 
 @settings(max_examples=cases(300))
@@ -103,8 +103,8 @@ def test_random_bytes_are_refused_or_read(data: bytes) -> None:
 def test_changed_bytes_are_refused_or_read(message: Any, data: st.DataObject) -> None:
     changed = bytearray(codec.encode(message))
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(changed) - 1))
-        changed[place] = data.draw(st.integers(0, 255))
+        position = data.draw(st.integers(0, len(changed) - 1))
+        changed[position] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(changed)))
     for attempt in (bytes(changed), bytes(changed[:cut]), bytes(changed) + b"\0"):
         read_or_refused(type(message), attempt)
@@ -115,9 +115,9 @@ def test_every_beginning_is_refused(message: Any) -> None:
     data = codec.encode(message)
     # A reply says nothing of its length: whoever asked knows it (`louver.wire.reply_sizes`).
     for end in range(2 if isinstance(message, q.Reply) else len(data)):
-        with pytest.raises(errors.OperationalError) as found:
+        with pytest.raises(errors.OperationalError) as caught:
             codec.decode(type(message), data[:end])
-        assert found.value.code == "wire.format"
+        assert caught.value.code == "wire.format"
 
 
 def test_the_name_of_a_shape() -> None:
@@ -159,16 +159,16 @@ def test_a_preparation_streams_two_kinds() -> None:
     ],
 )
 def test_what_breaks_a_bound_is_not_encoded(message: Any) -> None:
-    with pytest.raises(errors.OperationalError) as found:
+    with pytest.raises(errors.OperationalError) as caught:
         codec.encode(message)
-    assert found.value.code == "wire.format"
+    assert caught.value.code == "wire.format"
 
 
 def test_a_huge_count_allocates_nothing() -> None:
     """Counts and lengths are believed no further than bytes are there."""
     data = codec.encode(replace(ASK, shares=()))
-    place = 2 + 16 + 32 + 32 + 2
+    offset = 2 + 16 + 32 + 32 + 2
     for count in (codec.MAX_SHARES, 1 << 31, (1 << 32) - 1):
-        hostile = data[:place] + count.to_bytes(4, "big") + data[place + 4 :]
+        hostile = data[:offset] + count.to_bytes(4, "big") + data[offset + 4 :]
         with pytest.raises(errors.OperationalError):
             codec.decode(q.Ask, hostile)

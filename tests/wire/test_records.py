@@ -52,10 +52,10 @@ VALUES = {
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    found = duckdb.connect()
-    found.execute("SET arrow_lossless_conversion = true")
-    found.execute("SET TimeZone = 'UTC'")
-    return found
+    database = duckdb.connect()
+    database.execute("SET arrow_lossless_conversion = true")
+    database.execute("SET TimeZone = 'UTC'")
+    return database
 
 
 def prepared(fields: tuple[Field, ...], level: Level, **more: Any) -> Prepared:
@@ -63,11 +63,11 @@ def prepared(fields: tuple[Field, ...], level: Level, **more: Any) -> Prepared:
     return Prepared(b"v" * 32, b"s" * 32, b"d" * 32, codes, fields, (level,), level.count, **more)
 
 
-def sent(found: records.Encoded, at: int) -> bytes:
+def sent(encoded: records.Encoded, at: int) -> bytes:
     """What travels of a record; what does not is zero."""
-    width = found.level.width
-    record: bytes = found.records[at].tobytes()
-    assert len(record) == found.level.stored
+    width = encoded.level.width
+    record: bytes = encoded.records[at].tobytes()
+    assert len(record) == encoded.level.stored
     assert len(record) % 16 == 0
     assert not any(record[width:])
     return record[:width]
@@ -80,8 +80,8 @@ def test_every_type_comes_back(type_name: str) -> None:
     table = database.execute(f"SELECT x AS c0 FROM (VALUES {rows}) t(x)").to_arrow_table()
     fields = row_codec.fields_of(table, [type_name])
     points = np.zeros(table.num_rows, np.uint64)
-    found = records.encode(table, fields, points, points + 7, bits=1, most_bytes=1 << 20)
-    back = records.decode(sent(found, 0), prepared(fields, found.level), 0, 7)
+    encoded = records.encode(table, fields, points, points + 7, bits=1, most_bytes=1 << 20)
+    back = records.decode(sent(encoded, 0), prepared(fields, encoded.level), 0, 7)
     database.register("back", back).register("sent", table)
     assert database.execute("SELECT typeof(c0) FROM back").fetchall()[0] == (type_name,)
     query = "SELECT CAST(c0 AS VARCHAR) FROM {}"
@@ -117,13 +117,13 @@ def test_each_key_has_its_rows(rows: list[tuple[int, int, str | None, int | None
     fields = row_codec.fields_of(table, ["VARCHAR", "BIGINT"])
     points = np.array([row[0] for row in rows], np.uint64)
     marks = np.array([row[1] for row in rows], np.uint64)
-    found = records.encode(table, fields, points, marks, bits=3, most_bytes=1 << 20)
-    assert found.points.tolist() == sorted({row[0] for row in rows})
-    assert found.level.count == len(found.points)
-    form = prepared(fields, found.level)
-    for at, point in enumerate(found.points.tolist()):
+    encoded = records.encode(table, fields, points, marks, bits=3, most_bytes=1 << 20)
+    assert encoded.points.tolist() == sorted({row[0] for row in rows})
+    assert encoded.level.count == len(encoded.points)
+    form = prepared(fields, encoded.level)
+    for at, point in enumerate(encoded.points.tolist()):
         for mark in range(3):
-            back = records.decode(sent(found, at), form, 0, mark)
+            back = records.decode(sent(encoded, at), form, 0, mark)
             wanted = [row[2:] for row in rows if row[:2] == (point, mark)]
             assert list(zip(*back.to_pydict().values(), strict=True)) == wanted
 
@@ -166,9 +166,9 @@ def test_columns_are_as_narrow_as_their_values(type_name: str, values: str, slot
     fields = row_codec.fields_of(table, [type_name])
     assert row_codec.layout(table, fields) == (slot,)
     zeros = np.zeros(table.num_rows, np.uint64)
-    found = records.encode(table, fields, zeros, None, bits=1, most_bytes=1 << 20)
-    assert found.level.width == 1 + table.num_rows * (slot.width + slot.nulls)
-    back = records.decode(sent(found, 0), prepared(fields, found.level))
+    encoded = records.encode(table, fields, zeros, None, bits=1, most_bytes=1 << 20)
+    assert encoded.level.width == 1 + table.num_rows * (slot.width + slot.nulls)
+    back = records.decode(sent(encoded, 0), prepared(fields, encoded.level))
     assert back.to_pylist() == table.to_pylist()
 
 
@@ -183,8 +183,8 @@ def test_integers_keep_their_values(values: list[int | None]) -> None:
     fields = (Field("p0", "HUGEINT"),)
     (slot,) = slots = row_codec.layout(table, fields)
     back = row_codec.read(row_codec.matrix(table, fields, slots), fields, slots)["p0"]
-    found = [value.as_py() for value in back.combine_chunks().storage]
-    assert [one and int.from_bytes(one, "little", signed=True) for one in found] == values
+    integers = [value.as_py() for value in back.combine_chunks().storage]
+    assert [value and int.from_bytes(value, "little", signed=True) for value in integers] == values
     bounds = [value for value in values if value is not None]
     if slot.width:
         half = 1 << 8 * (slot.width - 1) >> 1
@@ -205,12 +205,12 @@ def test_records_of_one_key_hold_no_fingerprint() -> None:
     fields = row_codec.fields_of(table, ["BIGINT"])
     points = np.arange(2, dtype=np.uint64)
     for marks, width in ((None, 3), (points + 7, 11)):
-        found = records.encode(table, fields, points, marks, bits=1, most_bytes=1 << 20)
-        assert (found.level.width, found.level.marked) == (width, marks is not None)
-        assert found.records.any(axis=1).all(), "no record is all zero"
-        form = prepared(fields, found.level)
-        assert records.decode(sent(found, 1), form, 0, 8)["p0"].to_pylist() == [300]
-        absent = records.decode(sent(found, 1), form, 0, 9)["p0"].to_pylist()
+        encoded = records.encode(table, fields, points, marks, bits=1, most_bytes=1 << 20)
+        assert (encoded.level.width, encoded.level.marked) == (width, marks is not None)
+        assert encoded.records.any(axis=1).all(), "no record is all zero"
+        form = prepared(fields, encoded.level)
+        assert records.decode(sent(encoded, 1), form, 0, 8)["p0"].to_pylist() == [300]
+        absent = records.decode(sent(encoded, 1), form, 0, 9)["p0"].to_pylist()
         assert absent == ([300] if marks is None else [])
 
 
@@ -284,11 +284,11 @@ def test_sums_are_put_together_from_limbs() -> None:
         Field("p0", "HUGEINT"),
         Field("p1", "BIGINT"),
     )
-    told, level = records.groups_record(groups, fields[:1], 1 << 20)
+    record, level = records.groups_record(groups, fields[:1], 1 << 20)
     form = prepared(
         fields,
         level,
-        groups=told,
+        groups=record,
         group_count=3,
         sums=(SumColumn(0, 0), SumColumn(0, 1), SumColumn(1, 0)),
     )

@@ -34,8 +34,8 @@ FILES = st.builds(
 
 def numbered(files: list[FileEntry]) -> tuple[FileEntry, ...]:
     return tuple(
-        FileEntry(f.path, f.file_id, f.size, f.rows, f.key_metadata, 3 * place)
-        for place, f in enumerate(files)
+        FileEntry(f.path, f.file_id, f.size, f.rows, f.key_metadata, 3 * number)
+        for number, f in enumerate(files)
     )
 
 
@@ -52,8 +52,8 @@ def test_conditions_come_back(where: Where) -> None:
 
 
 @given(ANSWERS)
-def test_answers_come_back(kept: FilePlan) -> None:
-    assert FilePlan.decode(kept.encode()) == kept
+def test_answers_come_back(plan: FilePlan) -> None:
+    assert FilePlan.decode(plan.encode()) == plan
 
 
 @given(st.binary(max_size=200))
@@ -67,13 +67,13 @@ def test_random_bytes_are_refused_or_read(data: bytes) -> None:
 @settings(max_examples=cases(200))
 @given(CONDITIONS, ANSWERS, st.data())
 def test_changed_bytes_are_refused_or_read(
-    where: Where, kept: FilePlan, data: st.DataObject
+    where: Where, plan: FilePlan, data: st.DataObject
 ) -> None:
-    for message, decode in ((prune.encode(where), prune.decode), (kept.encode(), FilePlan.decode)):
+    for message, decode in ((prune.encode(where), prune.decode), (plan.encode(), FilePlan.decode)):
         changed = bytearray(message)
         for _ in range(data.draw(st.integers(1, 3))):
-            place = data.draw(st.integers(0, len(changed) - 1))
-            changed[place] = data.draw(st.integers(0, 255))
+            position = data.draw(st.integers(0, len(changed) - 1))
+            changed[position] = data.draw(st.integers(0, 255))
         cut = data.draw(st.integers(0, len(changed)))
         for attempt in (bytes(changed), bytes(changed[:cut]), bytes(changed) + b"\0"):
             with contextlib.suppress(errors.OperationalError):
@@ -81,10 +81,10 @@ def test_changed_bytes_are_refused_or_read(
 
 
 def refused(where: Where) -> str:
-    with pytest.raises(errors.OperationalError) as found:
+    with pytest.raises(errors.OperationalError) as caught:
         prune.encode(where)
-    assert found.value.code == "wire.format"
-    return found.value.message
+    assert caught.value.code == "wire.format"
+    return caught.value.message
 
 
 def test_bounds() -> None:
@@ -111,7 +111,7 @@ def entry(number: int, path: str = "p") -> FileEntry:
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "plan",
     [
         FilePlan(1, 1, (entry(1),)),
         FilePlan(1, -1, ()),
@@ -124,9 +124,9 @@ def entry(number: int, path: str = "p") -> FileEntry:
         FilePlan(1, 1, (entry(0, "\ud800"),)),
     ],
 )
-def test_impossible_answers_are_not_sent(kept: FilePlan) -> None:
+def test_impossible_answers_are_not_sent(plan: FilePlan) -> None:
     with pytest.raises(errors.OperationalError):
-        kept.encode()
+        plan.encode()
 
 
 def test_numbers_rise() -> None:
@@ -141,11 +141,11 @@ def test_many_files_share_the_ends_of_their_paths() -> None:
         FileEntry(f"t1/data/{n:032x}.parquet", n.to_bytes(16), 1, 2, b"k" * 60, n)
         for n in range(40_000)
     )
-    kept = FilePlan(7, 50_000, files)
-    data = kept.encode()
-    assert FilePlan.decode(data) == kept
+    plan = FilePlan(7, 50_000, files)
+    data = plan.encode()
+    assert FilePlan.decode(data) == plan
     assert len(data) / len(files) < 40 + 60 + 33
-    assert max(len(part) for part in kept.parts()) < 4 << 20
+    assert max(len(part) for part in plan.parts()) < 4 << 20
 
 
 def test_tokens_are_listed() -> None:

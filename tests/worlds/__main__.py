@@ -85,16 +85,16 @@ def faults(ring: KeyRing, words: str = "", sessions: int = 6) -> int:
     """Put one fault after the other back; the status tells whether any was not found."""
     missed = 0
     for mutation in (m for m in MUTATIONS if words in m.name):
-        found, number = "", 0
+        difference, number = "", 0
         with pending.everything(), mutation.fault():
             for seed in range(sessions):
                 played = run(ring, mutation.profile, f"m{seed}", LENGTH, mutation.focus)
                 number += played.report.statements
                 if played.report.differences:
-                    found = str(played.report.differences[0])
+                    difference = str(played.report.differences[0])
                     break
-        missed += not found
-        said(f"{mutation.name}: {number} statements: {found or 'NOT FOUND'}")
+        missed += not difference
+        said(f"{mutation.name}: {number} statements: {difference or 'NOT FOUND'}")
     return bool(missed)
 
 

@@ -93,14 +93,14 @@ class Crossing:
         return [self._schema(table), sorted(map(repr, rows))]
 
     def _columns(self, table: pa.Table, secret: set[Any]) -> list[Any]:
-        made: list[Any] = [self._schema(table)]
+        columns: list[Any] = [self._schema(table)]
         for name, column in zip(table.column_names, table.columns, strict=True):
             values = column.to_pylist()
             if name in secret:
-                made.append([self.mask(value) for value in values])
+                columns.append([self.mask(value) for value in values])
             else:
-                made.append([plain(value) for value in values])
-        return made
+                columns.append([plain(value) for value in values])
+        return columns
 
     def _schema(self, table: pa.Table) -> list[tuple[str, str]]:
         return [(self._renamed(field.name), str(field.type)) for field in table.schema]
@@ -108,8 +108,8 @@ class Crossing:
     def _renamed(self, text: str) -> str:
         """The text with pseudonyms, which are random, numbered as they come."""
 
-        def named(found: re.Match[str]) -> str:
-            name = found.group()
+        def named(match: re.Match[str]) -> str:
+            name = match.group()
             return self._names.setdefault(name, f"{name[0]}_{len(self._names):04}")
 
         if text not in self._texts:
@@ -150,7 +150,7 @@ def _tree(sql: str) -> exp.Expr | None:
 
 
 def _secret(node: exp.Expr) -> bool:
-    return any(PSEUDONYM.fullmatch(found.name) for found in node.find_all(exp.Identifier))
+    return any(PSEUDONYM.fullmatch(node.name) for node in node.find_all(exp.Identifier))
 
 
 @lru_cache(4096)
@@ -163,14 +163,14 @@ def masked_constants(sql: str) -> frozenset[int]:
     tree = _tree(sql)
     if tree is None:
         return frozenset()
-    found = set()
+    names = set()
     for node in tree.find_all(exp.Parameter, exp.Placeholder):
         atom: exp.Expr = node
         while atom.parent is not None and not isinstance(atom.parent, _BOUNDS):
             atom = atom.parent
         if _secret(atom):
-            found.add(int(node.name))
-    return frozenset(found)
+            names.add(int(node.name))
+    return frozenset(names)
 
 
 @lru_cache(4096)

@@ -50,10 +50,10 @@ def create(state: State) -> tuple[str, str, Effect]:
         state.dice.shuffle(cols)
     table = Tab(name, cols, vault=vault, schema=schema, bare=bare)
     parts = [_declared(state, c) for c in cols]
-    for made in (_generated, _referring, _checked, _default):
-        often = 0.8 if kind_of(made) in state.focus else 0.12
+    for make in (_generated, _referring, _checked, _default):
+        often = 0.8 if kind_of(make) in state.focus else 0.12
         if not vault and state.profile != "lake" and state.chance(often):
-            made(state, table, parts)
+            make(state, table, parts)
     return "create table", f"CREATE TABLE {name} ({', '.join(parts)})", lambda: _add(state, table)
 
 
@@ -89,14 +89,14 @@ def _secret(state: State, dealt: bool, vault: bool) -> Col:
         return Col(state.values.name(state.dice), type_, "size", universe, state.chance(often))
     if vault:
         level = state.dice.choice(("size", "access"))
-    made = Col(state.values.name(state.dice), type_, level, state.universe(type_, level))
+    column = Col(state.values.name(state.dice), type_, level, state.universe(type_, level))
     often = 0.5 if "referring" in state.focus else 0.07
-    made.unique = not vault and level != "size" and state.chance(often)
+    column.unique = not vault and level != "size" and state.chance(often)
     if type_ == "VARCHAR" and state.chance(0.8 if "collated" in state.focus else 0.15):
-        made.collation = state.dice.choice(COLLATIONS)
-        if not made.unique and state.chance(0.5):
-            made.universe, state.values.folds = state.values.universes["folded_varchar"], True
-    return made
+        column.collation = state.dice.choice(COLLATIONS)
+        if not column.unique and state.chance(0.5):
+            column.universe, state.values.folds = state.values.universes["folded_varchar"], True
+    return column
 
 
 def _of_lake(state: State) -> list[Col]:
@@ -143,10 +143,10 @@ def _referring(state: State, table: Tab, parts: list[str]) -> None:
     if key.plain:
         level = "plaintext"
     name = state.values.name(state.dice) if level != "plaintext" else state.fresh("f")
-    made = Col(name, key.type, level, key.universe)
+    column = Col(name, key.type, level, key.universe)
     parts.append(f"{name} {key.type}{enc(state.profile, level)} REFERENCES {parent.name}"
                  f" ({key.name})")  # fmt: skip
-    table.cols.append(made)
+    table.cols.append(column)
     table.linked = parent.linked = True
 
 
@@ -171,19 +171,19 @@ def _default(state: State, table: Tab, parts: list[str]) -> None:
     forms += [("sequence", f"nextval('{name}')") for name in sequences]
     value = state.pick("default", forms)
     if not value:
-        made = _secret(state, False, False)
-        if made.universe is not None and not made.unique and _even(made):
-            parts.append(f"{_declared(state, made)} DEFAULT {state.literal(made)}")
-            table.cols.append(made)
+        column = _secret(state, False, False)
+        if column.universe is not None and not column.unique and _even(column):
+            parts.append(f"{_declared(state, column)} DEFAULT {state.literal(column)}")
+            table.cols.append(column)
         return
     if value.startswith("nextval"):
-        made = Col(state.fresh("s"), "BIGINT", generated=True)
+        column = Col(state.fresh("s"), "BIGINT", generated=True)
     elif value.startswith("'") or left_out("current_query"):
-        made, value = Col(state.fresh("d"), "VARCHAR"), "'red'"
+        column, value = Col(state.fresh("d"), "VARCHAR"), "'red'"
     else:
-        made = Col(state.fresh("d"), "VARCHAR", generated=True)
-    parts.append(f"{made.name} {made.type} DEFAULT {value}")
-    table.cols.append(made)
+        column = Col(state.fresh("d"), "VARCHAR", generated=True)
+    parts.append(f"{column.name} {column.type} DEFAULT {value}")
+    table.cols.append(column)
 
 
 # ---------------------------------------------------------------------- the rest
@@ -191,15 +191,15 @@ def _default(state: State, table: Tab, parts: list[str]) -> None:
 
 def define(state: State) -> tuple[str, str, Effect]:
     """Any other statement about the schema."""
-    made = state.dice.choice(state.focused(_KINDS) or _KINDS)
-    if state.in_transaction and state.profile in ("cryptdb", "mixed") and made in _ALTERING:
+    action = state.dice.choice(state.focused(_KINDS) or _KINDS)
+    if state.in_transaction and state.profile in ("cryptdb", "mixed") and action in _ALTERING:
         # DuckDB commits no ALTER behind a change of rows, and to open a layer is one.
-        made = _view
-    found = made(state)
-    if found is None:
+        action = _view
+    result = action(state)
+    if result is None:
         return create(state)
-    text, effect = found
-    return kind_of(made), text, effect
+    text, effect = result
+    return kind_of(action), text, effect
 
 
 Made = tuple[str, Effect] | None
@@ -207,16 +207,16 @@ Made = tuple[str, Effect] | None
 
 def _view(state: State) -> Made:
     tables = [t for t in state.base() if not t.vault]
-    made = source(state, tables=tables, free_joins=False)
-    entries = state.dice.sample(made.scope, min(len(made.scope), 3))
+    base = source(state, tables=tables, free_joins=False)
+    entries = state.dice.sample(base.scope, min(len(base.scope), 3))
     name = state.fresh("v")
     cols = [replace(c, name=f"x{i}", unique=False, generated=False)
             for i, (_, c) in enumerate(entries)]  # fmt: skip
     items = ", ".join(f"{named(e)} AS {c.name}" for e, c in zip(entries, cols, strict=True))
-    kept = [entry for entry in made.scope if _even(entry[1])]
-    where = f" WHERE {invariant(state, kept)}" if state.chance(0.5) else ""
+    even = [entry for entry in base.scope if _even(entry[1])]
+    where = f" WHERE {invariant(state, even)}" if state.chance(0.5) else ""
     table = Tab(name, cols, view=True)
-    return f"CREATE VIEW {name} AS SELECT {items} FROM {made.text}{where}", lambda: _add(
+    return f"CREATE VIEW {name} AS SELECT {items} FROM {base.text}{where}", lambda: _add(
         state, table
     )
 
@@ -255,8 +255,8 @@ def _sequence(state: State) -> Made:
 
 def _copied(state: State) -> Made:
     """CREATE TABLE AS: the columns of the copy are protected as those that they come from."""
-    made = source(state, tables=[t for t in state.base() if not t.vault], free_joins=False)
-    entries = state.dice.sample(made.scope, min(len(made.scope), 3))
+    base = source(state, tables=[t for t in state.base() if not t.vault], free_joins=False)
+    entries = state.dice.sample(base.scope, min(len(base.scope), 3))
     entries = [e for e in entries if not (e[1].plain and e[1].universe is not None)]
     if not entries:
         return None
@@ -268,8 +268,8 @@ def _copied(state: State) -> Made:
     items = ", ".join(f"{named(e)} AS {c.name}" for e, c in zip(entries, cols, strict=True))
     name = state.fresh("t")
     table = Tab(name, cols)
-    where = f" WHERE {invariant(state, made.scope)}" if state.chance(0.4) else ""
-    return f"CREATE TABLE {name} AS SELECT {items} FROM {made.text}{where}", lambda: _add(
+    where = f" WHERE {invariant(state, base.scope)}" if state.chance(0.4) else ""
+    return f"CREATE TABLE {name} AS SELECT {items} FROM {base.text}{where}", lambda: _add(
         state, table
     )
 

@@ -38,10 +38,10 @@ def set_variable(state: State) -> Kept:
     if again is not None:
         kind = "plain" if again.universe is None and again.kind == "own" else again.kind
     makers = {"own": _own, "plain": _plain, "even": _even, "wild": _wild}
-    made = makers[kind](state, again)
-    if made is None:
+    action = makers[kind](state, again)
+    if action is None:
         return None
-    variable, value = made
+    variable, value = action
     joint = state.dice.choice((" = ", " = ", " TO "))
 
     def effect() -> None:
@@ -107,9 +107,9 @@ def _wild(state: State, again: Var | None) -> Made:
 
 def literal(state: State, universe: Universe) -> str:
     """A value of a universe; of a loose one, the worlds have others as long."""
-    (place,) = state.places(universe)
-    second = state.dice.choice(universe.alike(place)) if universe.loose else place
-    return state.values.mark(universe, place, second)
+    (number,) = state.places(universe)
+    second = state.dice.choice(universe.alike(number)) if universe.loose else number
+    return state.values.mark(universe, number, second)
 
 
 def kept_write(state: State) -> Kept:
@@ -152,14 +152,14 @@ def kept_write(state: State) -> Kept:
 
 def prepare(state: State) -> Kept:
     """PREPARE of a drawn statement, most of whose literals are given later."""
-    made = _plain_change(state) if state.chance(0.35) or "plain" in state.focus else None
+    change = _plain_change(state) if state.chance(0.35) or "plain" in state.focus else None
     reads = False
-    if made is None:
+    if change is None:
         reads = state.chance(0.5)
-        kind, made = read(state) if reads else write(state)
+        kind, change = read(state) if reads else write(state)
         if not reads and kind not in _WRITES:
             return None
-    if "current_query" in made or "PIVOT" in made:
+    if "current_query" in change or "PIVOT" in change:
         return None
     name = state.fresh("q")
     if state.prepared and state.chance(0.15):
@@ -167,16 +167,16 @@ def prepare(state: State) -> Kept:
     style = state.dice.choice(("?", "$", "$k"))
     wanted: list[tuple[str, str, Universe | None, str]] = []
 
-    def key(found: re.Match[str]) -> str:
-        universe = state.values.universes.get(found[2])
+    def key(match: re.Match[str]) -> str:
+        universe = state.values.universes.get(match[2])
         if universe is not None and state.chance(0.15):
-            return found[0]
+            return match[0]
         type_ = "BIGINT" if universe is None else universe.type
         number = len(wanted) + 1
-        wanted.append((f"k{number}" if style == "$k" else str(number), type_, universe, found[0]))
+        wanted.append((f"k{number}" if style == "$k" else str(number), type_, universe, match[0]))
         return "?" if style == "?" else f"{style}{number}"
 
-    text = _LITERAL.sub(key, made)
+    text = _LITERAL.sub(key, change)
     statement = Prepared(name, tuple(wanted), reads)
 
     def effect() -> None:
@@ -213,7 +213,7 @@ def execute(state: State) -> Kept:
         return prepare(state)
     statement = state.dice.choice(state.prepared)
     named_ = [key for key, *_ in statement.wanted if key.startswith("k")]
-    given = [_argument(state, statement, *one[1:]) for one in statement.wanted]
+    given = [_argument(state, statement, *item[1:]) for item in statement.wanted]
     if named_:
         given = [f"{key} := {value}" for key, value in zip(named_, given, strict=True)]
         state.dice.shuffle(given)

@@ -47,12 +47,12 @@ class Pruner:
     def plan(self, table: str, snapshot_id: int, where: prune.Where) -> prune.FilePlan:
         """The files that may hold what is wanted."""
         where = prune.decode(prune.encode(where))
-        found = plan(self._warehouse.objects, self._warehouse.root(table, snapshot_id), where)
+        pruned = plan(self._warehouse.objects, self._warehouse.root(table, snapshot_id), where)
         tokens = list(prune.tokens(where))
         kind = type(where).__name__
-        paths = sorted(entry.path for entry in found.files)
+        paths = sorted(entry.path for entry in pruned.files)
         self._records.append(("plan", kind, table, len(prune.encode(where)), tokens, paths))
-        return found
+        return pruned
 
 
 class Files:
@@ -105,23 +105,23 @@ class LakeWorld(World):
         before = os.environ.get("LOUVER_STATE_DIR")
         os.environ["LOUVER_STATE_DIR"] = f"{self._folder.name}/state"
         try:
-            made = Session(tap, self.ring, Policy(), storage=lake.storage)
+            session = Session(tap, self.ring, Policy(), storage=lake.storage)
         finally:
             os.environ.pop("LOUVER_STATE_DIR")
             if before is not None:
                 os.environ["LOUVER_STATE_DIR"] = before
-        store = made.context.storage.store  # type: ignore[attr-defined]
+        store = session.context.storage.store  # type: ignore[attr-defined]
         store.pruner = Pruner(store.warehouse, records)
         store.warehouse.objects = Files(store.warehouse.objects, records)
-        return made
+        return session
 
     def seen(self, records: Sequence[Any]) -> list[Any]:
         """What crossed: statements as ever, requests for files, tokens."""
-        found: list[Any] = []
+        seen: list[Any] = []
         for unordered, group in groupby(records, key=_unordered):
             entries = [entry for record in group for entry in self._entries(record)]
-            found += sorted(entries, key=repr) if unordered else entries
-        return found
+            seen += sorted(entries, key=repr) if unordered else entries
+        return seen
 
     def _entries(self, record: Any) -> list[Any]:
         if not isinstance(record, tuple):
@@ -152,10 +152,10 @@ class LakeWorld(World):
         if _DATA.search(path):
             return path
 
-        def number(found: re.Match[str]) -> str:
+        def number(match: re.Match[str]) -> str:
             if new:
-                self._named.setdefault(found.group(), len(self._named))
-            return f"#{self._named.get(found.group(), '')}"
+                self._named.setdefault(match.group(), len(self._named))
+            return f"#{self._named.get(match.group(), '')}"
 
         return _RANDOM.sub(number, path)
 

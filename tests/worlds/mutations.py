@@ -23,17 +23,17 @@ def replaced(module: str, name: str, by: Any) -> Iterator[None]:
     """Put something in the place of a function, wherever it was imported to."""
     original = getattr(importlib.import_module(module), name)
     holders = [
-        found
-        for place, found in list(sys.modules.items())
-        if place.startswith("louver.") and getattr(found, name, None) is original
+        holder
+        for module_name, holder in list(sys.modules.items())
+        if module_name.startswith("louver.") and getattr(holder, name, None) is original
     ]
-    for found in holders:
-        setattr(found, name, by)
+    for holder in holders:
+        setattr(holder, name, by)
     try:
         yield
     finally:
-        for found in holders:
-            setattr(found, name, original)
+        for holder in holders:
+            setattr(holder, name, original)
 
 
 @contextmanager
@@ -81,8 +81,8 @@ def lists_are_moved() -> Iterator[None]:
 @contextmanager
 def sums_go_by_values() -> Iterator[None]:
     """Whether the server adds 128-bit numbers depends on the bounds that are stored."""
-    place = "louver.trusted.planner.operators.masked"
-    masked: Any = importlib.import_module(place)
+    path = "louver.trusted.planner.operators.masked"
+    masked: Any = importlib.import_module(path)
     original, declared = masked._masked, masked.value_range
 
     def by_bounds(value: Any, what: str, type_: str, scope: Any) -> Any:
@@ -95,7 +95,7 @@ def sums_go_by_values() -> Iterator[None]:
         finally:
             masked.value_range = declared
 
-    with replaced(place, "_masked", by_bounds):
+    with replaced(path, "_masked", by_bounds):
         yield
 
 
@@ -128,11 +128,11 @@ def sequences_are_drawn_from() -> Iterator[None]:
 @contextmanager
 def arguments_carry_values() -> Iterator[None]:
     """EXECUTE computes its values and forgets what variables depended on."""
-    place = "louver.trusted.executor.prepared"
-    computed: Any = importlib.import_module(place)._value
+    path = "louver.trusted.executor.prepared"
+    computed: Any = importlib.import_module(path)._value
     with (
-        replaced(place, "_reads_variable", lambda _: False),
-        replaced(place, "_value", lambda *given: (True, computed(*given)[1])),
+        replaced(path, "_reads_variable", lambda _: False),
+        replaced(path, "_value", lambda *given: (True, computed(*given)[1])),
     ):
         yield
 
@@ -236,5 +236,5 @@ MUTATIONS = (
     Mutation("TEMP tables draw numbers", sequences_are_drawn_from,
              ("drawn", "drawn:values", "sequence", "temp", "temp copy", "temp copy:draw")),
     Mutation("settings carry comments", comments_stand_in_settings,
-             ("values", "upkeep", "upkeep:set", "noise")),
+             ("values", "maintenance", "maintenance:set", "noise")),
 )  # fmt: skip

@@ -51,7 +51,7 @@ def _nothing() -> None:
 # ---------------------------------------------------------------------- looking after
 
 
-def upkeep(state: State) -> Kept:
+def maintenance(state: State) -> Kept:
     """VACUUM, ANALYZE, CHECKPOINT, CALL, EXPORT DATABASE."""
     table = state.dice.choice(state.base())
     col = state.dice.choice(table.cols)
@@ -59,7 +59,7 @@ def upkeep(state: State) -> Kept:
     # Within a transaction it depends on what the engine has begun there whether it may.
     word = "VACUUM" if state.in_transaction else "CHECKPOINT"
     forced = "" if state.in_transaction else "FORCE "
-    return state.pick("upkeep", [
+    return state.pick("maintenance", [
         ("vacuum", "VACUUM"), ("vacuum", f"VACUUM {table.name}"),
         ("analyze", "ANALYZE"), ("analyze", f"ANALYZE {table.name}"),
         ("analyze", f"ANALYZE {table.name}({col.name})"),
@@ -84,4 +84,4 @@ def explain(state: State) -> Kept:
     return f"EXPLAIN {how}{query}", _nothing
 
 
-PLACES: tuple[Callable[[State], Kept], ...] = (schema, use, use, bare, upkeep, explain)
+PLACES: tuple[Callable[[State], Kept], ...] = (schema, use, use, bare, maintenance, explain)

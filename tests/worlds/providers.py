@@ -63,7 +63,7 @@ def question(dice: Random) -> tuple[str, list[str]]:
 
 def private(dice: Random, columns: list[str]) -> list[Any]:
     """Private constants: hits, misses, NULL, whatever."""
-    made: list[Any] = []
+    sessions: list[Any] = []
     for column in columns:
         day = datetime.date(2019, 12, 28) + datetime.timedelta(dice.randrange(20))
         value = {
@@ -71,8 +71,8 @@ def private(dice: Random, columns: list[str]) -> list[Any]:
             "b": f"city {dice.choice((0, 1, 4, 9, 'of a name that is much longer than any'))}",
             "d": day,
         }[column]
-        made.append(None if dice.random() < 0.05 else value)
-    return made
+        sessions.append(None if dice.random() < 0.05 else value)
+    return sessions
 
 
 class Recorder:
@@ -86,10 +86,10 @@ class Recorder:
         """Record every message of the local channels."""
         prepare, answer = local.LocalChannel.prepare, local.LocalChannel.answer
 
-        def prepared(channel: Any, shape: Any, version: bytes, told: Any = None) -> Any:
-            found = prepare(channel, shape, version, told)
-            self.seen.append(("prepare", channel.address, codec.encode(shape), found))
-            return found
+        def prepared(channel: Any, shape: Any, version: bytes, report: Any = None) -> Any:
+            prepared = prepare(channel, shape, version, report)
+            self.seen.append(("prepare", channel.address, codec.encode(shape), prepared))
+            return prepared
 
         def answered(channel: Any, ask: Any) -> Any:
             reply = answer(channel, ask)
@@ -105,21 +105,21 @@ class Recorder:
         """What was recorded since the last time; messages to several providers side by side may
         come in either order.
         """
-        found, self.seen = self.seen, []
-        return sorted(map(repr, found))
+        calls, self.seen = self.seen, []
+        return sorted(map(repr, calls))
 
 
 def _shape(ask: Any) -> list[Any]:
     """A message with its random bytes as lengths."""
-    made: list[Any] = []
+    parts: list[Any] = []
     for field in fields(ask):
         value = getattr(ask, field.name)
         if field.name == "query_id":
             value = len(value)
         elif field.name != "version":
             value = _lengths(value)
-        made.append((field.name, value))
-    return made
+        parts.append((field.name, value))
+    return parts
 
 
 def _lengths(value: Any) -> Any:

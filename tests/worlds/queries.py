@@ -129,22 +129,22 @@ def source(
     dice = state.dice
     known = list(tables) or state.sources(vaults=free_joins)
     first = dice.choice(known)
-    made = From(f"{first.name} AS a", scope_of("a", first), [first])
+    base = From(f"{first.name} AS a", scope_of("a", first), [first])
     if most < 2 or state.chance(0.55):
-        return made
+        return base
     second = dice.choice(known)
     right = scope_of("b", second)
     keys = [
-        (x, y) for x in made.scope for y in right
+        (x, y) for x in base.scope for y in right
         if x[1].type == y[1].type and x[1].universe is y[1].universe
         and (free_joins or (min(x[1].rank, y[1].rank) >= 1 and (x[1].universe or x[1].plain)))
     ]  # fmt: skip
     if not keys:
-        return made
+        return base
     left, other = dice.choice(keys)
     kind = dice.choice(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"))
-    made.text += f" {kind} {second.name} AS b ON {named(left)} = {named(other)}"
-    made.tables.append(second)
+    base.text += f" {kind} {second.name} AS b ON {named(left)} = {named(other)}"
+    base.tables.append(second)
     if kind not in ("SEMI JOIN", "ANTI JOIN"):
-        made.scope += right
-    return made
+        base.scope += right
+    return base

@@ -15,36 +15,36 @@ def read(state: State) -> tuple[str, str]:
     kinds = (_plain, _plain, _grouped, _stars, _window, _subqueries, _sets, _with, _lateral,
              _ordered, _functions)  # fmt: skip
     every: list[Callable[[State], str]] = [*kinds, *kinds, *RARER]
-    made = state.dice.choice(state.focused(every) or every)
-    return kind_of(made), made(state)
+    make = state.dice.choice(state.focused(every) or every)
+    return kind_of(make), make(state)
 
 
 def _plain(state: State) -> str:
-    made = source(state)
+    base = source(state)
     items = ", ".join(
-        f"{expression(state, state.dice.choice(made.scope))} AS x{i}"
+        f"{expression(state, state.dice.choice(base.scope))} AS x{i}"
         for i in range(state.dice.randint(1, 3))
     )
     distinct = "DISTINCT " if state.chance(0.15) else ""
-    return f"SELECT {distinct}{items} FROM {made.text} WHERE {free(state, made.scope)}"
+    return f"SELECT {distinct}{items} FROM {base.text} WHERE {free(state, base.scope)}"
 
 
 def _grouped(state: State) -> str:
-    made = source(state)
-    key, value = state.dice.choice(made.scope), state.dice.choice(made.scope)
-    number = [e for e in made.scope if e[1].type in NUMBERS]
+    base = source(state)
+    key, value = state.dice.choice(base.scope), state.dice.choice(base.scope)
+    number = [e for e in base.scope if e[1].type in NUMBERS]
     total = f"sum({named(state.dice.choice(number))})" if number else "count(*)"
     aggregate = state.dice.choice((
         "count(*)", f"count(DISTINCT {named(value)})", f"min({named(value)})",
         f"max({named(value)})", f"count({named(value)})", total, total))  # fmt: skip
-    where = f" WHERE {free(state, made.scope)}" if state.chance(0.5) else ""
+    where = f" WHERE {free(state, base.scope)}" if state.chance(0.5) else ""
     if number and "grouped:sum" in state.focus:
-        return f"SELECT {total} AS x FROM {made.text}"
+        return f"SELECT {total} AS x FROM {base.text}"
     if state.chance(0.3):
-        return f"SELECT {aggregate} AS x, count(*) AS n FROM {made.text}{where}"
+        return f"SELECT {aggregate} AS x, count(*) AS n FROM {base.text}{where}"
     having = " HAVING count(*) > 1" if state.chance(0.3) else ""
     return (
-        f"SELECT {named(key)} AS k, {aggregate} AS x FROM {made.text}{where}"
+        f"SELECT {named(key)} AS k, {aggregate} AS x FROM {base.text}{where}"
         f" GROUP BY {named(key)}{having}"
     )
 
@@ -73,21 +73,21 @@ def _stars(state: State) -> str:
 
 
 def _window(state: State) -> str:
-    made = source(state, 1)
-    one, two = state.dice.choice(made.scope), state.dice.choice(made.scope)
-    call = state.dice.choice(("rank()", "dense_rank()", "count(*)", f"max({named(one)})"))
+    base = source(state, 1)
+    first, two = state.dice.choice(base.scope), state.dice.choice(base.scope)
+    call = state.dice.choice(("rank()", "dense_rank()", "count(*)", f"max({named(first)})"))
     part = f"PARTITION BY {named(two)} " if state.chance(0.5) else ""
     qualify = " QUALIFY x < 3" if "rank" in call and state.chance(0.4) else ""
-    over = f"OVER ({part}ORDER BY {named(one)})"
-    return f"SELECT {named(two)} AS k, {call} {over} AS x FROM {made.text}{qualify}"
+    over = f"OVER ({part}ORDER BY {named(first)})"
+    return f"SELECT {named(two)} AS k, {call} {over} AS x FROM {base.text}{qualify}"
 
 
 def _subqueries(state: State) -> str:
-    made, inner = source(state, 1), source(state, 1)
+    base, inner = source(state, 1), source(state, 1)
     inner.text = inner.text.replace(" AS a", " AS i")
     entries = [("i", c) for _, c in inner.scope]
-    pairs = [(x, y) for x in made.scope for y in entries if x[1].type == y[1].type]
-    left, right = state.dice.choice(pairs or [(made.scope[0], made.scope[0])])
+    pairs = [(x, y) for x in base.scope for y in entries if x[1].type == y[1].type]
+    left, right = state.dice.choice(pairs or [(base.scope[0], base.scope[0])])
     where = free(state, entries)
     form = state.dice.choice((
         f"{named(left)} IN (SELECT {named(right)} FROM {inner.text} WHERE {where})",
@@ -96,8 +96,8 @@ def _subqueries(state: State) -> str:
         f"{named(left)} >= (SELECT max({named(right)}) FROM {inner.text} WHERE {where})",
     ))  # fmt: skip
     if not pairs:
-        form = free(state, made.scope)
-    return f"SELECT {named(state.dice.choice(made.scope))} AS x FROM {made.text} WHERE {form}"
+        form = free(state, base.scope)
+    return f"SELECT {named(state.dice.choice(base.scope))} AS x FROM {base.text} WHERE {form}"
 
 
 def _sets(state: State) -> str:
@@ -114,43 +114,43 @@ def _sets(state: State) -> str:
 
 
 def _with(state: State) -> str:
-    made = source(state, 1)
-    item = state.dice.choice(made.scope)
+    base = source(state, 1)
+    item = state.dice.choice(base.scope)
     hint = state.dice.choice(("", "MATERIALIZED ", "NOT MATERIALIZED "))
     return (
-        f"WITH w AS {hint}(SELECT {named(item)} AS x, count(*) AS n FROM {made.text}"
-        f" WHERE {free(state, made.scope)} GROUP BY 1) SELECT x, n FROM w WHERE n > 0"
+        f"WITH w AS {hint}(SELECT {named(item)} AS x, count(*) AS n FROM {base.text}"
+        f" WHERE {free(state, base.scope)} GROUP BY 1) SELECT x, n FROM w WHERE n > 0"
     )
 
 
 def _lateral(state: State) -> str:
-    made = source(state, 1)
-    entry = state.dice.choice(made.scope)
+    base = source(state, 1)
+    entry = state.dice.choice(base.scope)
     name, value = named(entry), state.literal(entry[1])
     extra = state.dice.choice((
         f", LATERAL (SELECT {name} AS y) AS l",
         f", unnest(CASE WHEN {name} = {value} THEN [1, 2] ELSE [3] END) AS l(y)",
         f" CROSS JOIN LATERAL (SELECT 1 AS y WHERE {name} > {value}) AS l",
     ))  # fmt: skip
-    return f"SELECT {named(state.dice.choice(made.scope))} AS x, l.y FROM {made.text}{extra}"
+    return f"SELECT {named(state.dice.choice(base.scope))} AS x, l.y FROM {base.text}{extra}"
 
 
 def _ordered(state: State) -> str:
-    made = source(state, 1)
-    entry = state.dice.choice(made.scope)
+    base = source(state, 1)
+    entry = state.dice.choice(base.scope)
     name = named(entry)
-    where = f" WHERE {free(state, made.scope)}" if state.chance(0.4) else ""
+    where = f" WHERE {free(state, base.scope)}" if state.chance(0.4) else ""
     limit = f" LIMIT {state.dice.randint(1, 5)}"
-    return f"SELECT {name} AS x FROM {made.text}{where} ORDER BY x DESC NULLS LAST{limit}"
+    return f"SELECT {name} AS x FROM {base.text}{where} ORDER BY x DESC NULLS LAST{limit}"
 
 
 def _functions(state: State) -> str:
     macros = [name for kind, name in state.objects if kind == "macro"]
-    made = source(state, 1)
-    entry = state.dice.choice([e for e in made.scope if e[1].type == "BIGINT"] or [made.scope[0]])
+    base = source(state, 1)
+    entry = state.dice.choice([e for e in base.scope if e[1].type == "BIGINT"] or [base.scope[0]])
     name = named(entry)
     if macros and entry[1].type == "BIGINT":
-        return f"SELECT {state.dice.choice(macros)}({name}) AS x FROM {made.text}"
-    if not made.tables[0].attached and state.chance(0.3):
-        return f"DESCRIBE {made.tables[0].name}"
-    return f"SELECT hash({name}) % 5 AS x FROM {made.text}"
+        return f"SELECT {state.dice.choice(macros)}({name}) AS x FROM {base.text}"
+    if not base.tables[0].attached and state.chance(0.3):
+        return f"DESCRIBE {base.tables[0].name}"
+    return f"SELECT hash({name}) % 5 AS x FROM {base.text}"

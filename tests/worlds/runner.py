@@ -57,11 +57,11 @@ class Report:
 
     def lines(self) -> list[str]:
         """The report as text: by kind how many ran, and how many were refused."""
-        made = [f"{self.statements} statements, {sum(self.refused.values())} refused"]
+        lines = [f"{self.statements} statements, {sum(self.refused.values())} refused"]
         for kind in sorted(self.ran | self.refused):
-            made.append(f"{kind:16} {self.ran[kind]:6} ran {self.refused[kind]:6} refused")
-        made += [f"{code:32} {count}" for code, count in self.codes.most_common()]
-        return made + [str(difference) for difference in self.differences]
+            lines.append(f"{kind:16} {self.ran[kind]:6} ran {self.refused[kind]:6} refused")
+        lines += [f"{code:32} {count}" for code, count in self.codes.most_common()]
+        return lines + [str(difference) for difference in self.differences]
 
 
 class Pair:
@@ -119,8 +119,8 @@ class Pair:
     def is_full(self) -> bool:
         """Whether a table grew so far, by copies of itself, that statements take minutes."""
         largest = "SELECT max(estimated_size) FROM duckdb_tables()"
-        (found,) = self.worlds[0].oracle.execute(largest).fetchone() or (0,)
-        return (found or 0) > MOST_ROWS
+        (size,) = self.worlds[0].oracle.execute(largest).fetchone() or (0,)
+        return (size or 0) > MOST_ROWS
 
     def undo(self) -> None:
         """End open transactions."""
@@ -176,12 +176,12 @@ def _folded(row: str) -> str:
 
 def unlike(first: Sequence[Any], second: Sequence[Any]) -> str:
     """The first place at which two lists differ, and what stands there."""
-    for place, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one == other:
+    for index, (left, other) in enumerate(zip(first, second, strict=False)):
+        if left == other:
             continue
-        if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-            return f"[{place}]" + unlike(one, other)
-        return f"[{place}] {str(one)[:300]} | {str(other)[:300]}"
+        if isinstance(left, list | tuple) and isinstance(other, list | tuple):
+            return f"[{index}]" + unlike(left, other)
+        return f"[{index}] {str(left)[:300]} | {str(other)[:300]}"
     return f"{len(first)} | {len(second)}: {str(first[-1:])[:200]} | {str(second[-1:])[:200]}"
 
 
@@ -248,7 +248,7 @@ def shrunk(ring: KeyRing, played: Played) -> list[Step]:
     (difference,) = played.report.differences
 
     def differs(steps: Sequence[Step]) -> bool:
-        found = again(ring, played, steps)
-        return found is not None and found.what == difference.what
+        outcome = again(ring, played, steps)
+        return outcome is not None and outcome.what == difference.what
 
     return fewest(played.steps, differs)

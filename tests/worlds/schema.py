@@ -170,8 +170,8 @@ class State:
             known = [v for v in known if v.universe is col.universe]
             if known:
                 return str(self.dice.choice(known))
-        (place,) = self.places(col.universe)
-        return self.values.mark(col.universe, place)
+        (number,) = self.places(col.universe)
+        return self.values.mark(col.universe, number)
 
     def any_literal(self, col: Col) -> str:
         """The same for conditions that choose nothing that is written."""

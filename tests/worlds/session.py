@@ -43,11 +43,11 @@ class Step:
 
 def texts(profile: str, seed: str, count: int) -> list[tuple[str, list[Value]]]:
     """The first statements of a session of which every seventh fails, as world A has them."""
-    generator, made = Generator(profile, seed), []
+    generator, texts = Generator(profile, seed), []
     for number in range(count):
-        made.append(generator.next().rendered(generator.state.values, 0))
+        texts.append(generator.next().rendered(generator.state.values, 0))
         generator.ran(number % 7 != 0)
-    return made
+    return texts
 
 
 @dataclass(slots=True)
@@ -107,8 +107,8 @@ class Generator:
             return self._defining(create(state))
         if draw < 0.20:
             return self._defining(define(state))
-        if draw < 0.38 and (made := self._at_home()) is not None:
-            return made
+        if draw < 0.38 and (step := self._at_home()) is not None:
+            return step
         reads = draw < 0.65
         kind, text = read(state) if reads else write(state)
         bound = dice.random() < 0.3 and "current_query" not in text
@@ -117,13 +117,13 @@ class Generator:
         return Step(kind, text, bound, reads=reads)
 
     def _at_home(self) -> Step | None:
-        """A statement about what is kept at home, or about names and upkeep."""
+        """A statement about what the session keeps locally, or about names and maintenance."""
         state = self.state
         maker = state.dice.choice(state.focused(_HOME) or _HOME)
-        made = maker(state)
-        if made is None:
+        step = maker(state)
+        if step is None:
             return None
-        text, self._effect = made
+        text, self._effect = step
         bound = state.dice.random() < 0.2 and maker not in _UNBOUND
         if state.dice.random() < 0.25:
             text = self._noise(text)
@@ -132,8 +132,8 @@ class Generator:
     def _focused(self, draw: float) -> Step:
         """Mostly writes, with the queries and definitions that are in focus too."""
         often = 0.7 if _HOME_KINDS.intersection(self.focus) else 0
-        if self.state.dice.random() < often and (made := self._at_home()) is not None:
-            return made
+        if self.state.dice.random() < often and (step := self._at_home()) is not None:
+            return step
         if draw < 0.12 and len(self.state.base()) < 6:
             return self._defining(create(self.state))
         if draw < 0.2 and any(name in self.focus for name in DEFINITIONS):
@@ -142,8 +142,8 @@ class Generator:
         kind, text = read(self.state) if reads else write(self.state)
         return Step(kind, self._noise(text) if "noise" in self.focus else text, reads=reads)
 
-    def _defining(self, made: tuple[str, str, Effect]) -> Step:
-        kind, text, self._effect = made
+    def _defining(self, definition: tuple[str, str, Effect]) -> Step:
+        kind, text, self._effect = definition
         return Step(kind, text)
 
     def _transaction(self) -> Step:
@@ -180,14 +180,14 @@ class Generator:
                 parts.append(piece)
                 continue
             words = piece.split(" ")
-            for place, word in enumerate(words):
+            for index, word in enumerate(words):
                 if dice.random() < 0.1 and "\x01" not in word:
-                    words[place] = dice.choice((word.upper(), word.lower(), word.swapcase()))
+                    words[index] = dice.choice((word.upper(), word.lower(), word.swapcase()))
             joints = [" " if dice.random() > 0.06 else self._comment() for _ in words[1:]]
-            made = words[0]
+            words_so_far = words[0]
             for joint, word in zip(joints, words[1:], strict=True):
-                made += joint + word
-            parts.append(made)
+                words_so_far += joint + word
+            parts.append(words_so_far)
         return "".join(parts)
 
     def _comment(self) -> str:

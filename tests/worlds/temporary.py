@@ -23,10 +23,10 @@ def temp(state: State) -> Kept:
     if state.chance(0.03):
         # A stored table has this name: refused.
         return f"CREATE TEMP TABLE {dice.choice(state.base()).bare} (i BIGINT)", lambda: None
-    made = _of_query(state, name) if state.chance(0.7) else _declared(state, name)
-    if made is None:
+    definition = _of_query(state, name) if state.chance(0.7) else _declared(state, name)
+    if definition is None:
         return None
-    table, text = made
+    table, text = definition
     more = " OR REPLACE" if old else ""
     if old and state.chance(0.3):
         return f"CREATE {word} TABLE IF NOT EXISTS {name} {text}", lambda: None
@@ -50,8 +50,8 @@ def _declared(state: State, name: str) -> tuple[Tab, str]:
             continue
         universes = [u for u in state.values.universes.values() if not u.dealt]
         universe = state.dice.choice(universes)
-        made = Col(state.values.name(state.dice), universe.type, universe.level, universe)
-        cols.append(made)
+        column = Col(state.values.name(state.dice), universe.type, universe.level, universe)
+        cols.append(column)
     text = ", ".join(f"{c.name} {c.type}" for c in cols)
     return Tab(name, cols, temp="own"), f"({text})"
 
@@ -59,21 +59,21 @@ def _declared(state: State, name: str) -> tuple[Tab, str]:
 def _of_query(state: State, name: str) -> tuple[Tab, str] | None:
     tables = [t for t in state.base() if not t.vault]
     tables += [t for t in _known(state) if t.temp == "even"]
-    made = source(state, tables=tables, free_joins=False)
-    entries = state.dice.sample(made.scope, min(len(made.scope), 3))
+    base = source(state, tables=tables, free_joins=False)
+    entries = state.dice.sample(base.scope, min(len(base.scope), 3))
     entries = [e for e in entries if e[1].type in PLAIN and not e[1].generated]
     if not entries:
         return None
     cols = [replace(c, name=state.values.name(state.dice), unique=False) for _, c in entries]
-    wild = state.chance(0.4) or any(c.collation for _, c in made.scope)
+    wild = state.chance(0.4) or any(c.collation for _, c in base.scope)
     items = [named(e) for e in entries]
     if wild and state.chance(0.5):
         items = [expression(state, e) for e in entries]
-    condition = free(state, made.scope) if wild else invariant(state, made.scope)
+    condition = free(state, base.scope) if wild else invariant(state, base.scope)
     listed = ", ".join(f"{item} AS {c.name}" for item, c in zip(items, cols, strict=True))
     table = Tab(name, cols, temp="wild" if wild else "even")
     tail = f" WHERE {condition}" if wild or state.chance(0.6) else ""
-    return table, f"AS SELECT {listed} FROM {made.text}{tail}"
+    return table, f"AS SELECT {listed} FROM {base.text}{tail}"
 
 
 def temp_change(state: State) -> Kept:
@@ -82,8 +82,10 @@ def temp_change(state: State) -> Kept:
     if not known:
         return temp(state)
     table = state.dice.choice(known)
-    made = state.dice.choice((_values, _values, _insert, _insert, _update, _delete, _drop, _merge))
-    return made(state, table)
+    change = state.dice.choice(
+        (_values, _values, _insert, _insert, _update, _delete, _drop, _merge)
+    )
+    return change(state, table)
 
 
 def _wild(table: Tab) -> Callable[[], None]:
@@ -97,21 +99,21 @@ def _values(state: State, table: Tab) -> Kept:
     listed = ", ".join(
         f"({', '.join(r)})" for r in rows(state, table.cols, state.dice.randint(1, 4))
     )
-    place = state.dice.choice(("", "temp."))
+    prefix = state.dice.choice(("", "temp."))
     tail = " RETURNING *" if state.chance(0.1) else ""
     # NULL stands in other rows of a loose universe, as in stored tables.
-    return f"INSERT INTO {place}{table.name} VALUES {listed}{tail}", lambda: None
+    return f"INSERT INTO {prefix}{table.name} VALUES {listed}{tail}", lambda: None
 
 
 def _insert(state: State, table: Tab) -> Kept:
-    made = source(state, tables=[t for t in state.sources(attached=False) if t is not table])
+    base = source(state, tables=[t for t in state.sources(attached=False) if t is not table])
     col = state.dice.choice(table.cols)
-    entries = [e for e in made.scope if e[1].type == col.type]
+    entries = [e for e in base.scope if e[1].type == col.type]
     if not entries:
         return None
     chosen = state.dice.choice(entries)
-    where = free(state, made.scope)
-    text = f"INSERT INTO {table.name} ({col.name}) SELECT {named(chosen)} FROM {made.text}"
+    where = free(state, base.scope)
+    text = f"INSERT INTO {table.name} ({col.name}) SELECT {named(chosen)} FROM {base.text}"
     return f"{text} WHERE {where}", _wild(table)
 
 
@@ -143,9 +145,9 @@ def _merge(state: State, table: Tab) -> Kept:
     pairs = [(c, d) for c in table.cols for d in origin.cols if c.type == d.type]
     if not pairs or origin is table:
         return None
-    one, other = state.dice.choice(pairs)
+    left, other = state.dice.choice(pairs)
     return (
-        f"MERGE INTO {table.name} AS t USING {origin.name} AS b ON t.{one.name} = b.{other.name}"
+        f"MERGE INTO {table.name} AS t USING {origin.name} AS b ON t.{left.name} = b.{other.name}"
         f" WHEN MATCHED THEN DELETE",
         _wild(table),
     )

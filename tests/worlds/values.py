@@ -59,11 +59,11 @@ class Universe:
         """It never changes, and is told by being the same one."""
         return self
 
-    def alike(self, place: int) -> list[int]:
+    def alike(self, number: int) -> list[int]:
         """The places whose values are as long."""
         if self.type != "VARCHAR":
             return list(range(PLACES))
-        return [p for p in range(PLACES) if (p >= _LONG) == (place >= _LONG)]
+        return [p for p in range(PLACES) if (p >= _LONG) == (number >= _LONG)]
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ class Values:
         """A text as one world has it, with its parameters where literals are `bound`."""
         parameters: list[Value] = []
 
-        def replaced(found: re.Match[str]) -> str:
-            mark = found.group(1)
+        def replaced(match: re.Match[str]) -> str:
+            mark = match.group(1)
             if mark.startswith("@"):
                 return f"{os.environ.get('LOUVER_STATE_DIR', '')}-{mark[1:]}-{world}"
             if mark.startswith("#"):
@@ -118,9 +118,9 @@ class Values:
 
         return _MARK.sub(replaced, text), parameters
 
-    def _value(self, name: str, place: int, world: int) -> Value:
+    def _value(self, name: str, number: int, world: int) -> Value:
         universe = self.universes[name]
-        return None if place < 0 else universe.pairs[world][place]
+        return None if number < 0 else universe.pairs[world][number]
 
 
 def literal(value: Value) -> str:
@@ -139,7 +139,7 @@ def bare(value: Value) -> str:
 
 def drawn(dice: Random, same: bool = False) -> Values:
     """The universes of a session: of every type one a level, and a second one of size."""
-    made: dict[str, Universe] = {}
+    universes: dict[str, Universe] = {}
     stems = iter(dice.sample([a + b + c for a in _LETTERS for b in _LETTERS for c in "aeiou"], 200))
     numbers = iter(dice.sample(range(1, 40_000), 480))
     for type_ in TYPES:
@@ -155,24 +155,24 @@ def drawn(dice: Random, same: bool = False) -> Values:
                 if level == "order":
                     raw.sort()
                 sides.append(
-                    tuple(_made(type_, one, w, world) for one, w in zip(raw, widths, strict=True))
+                    tuple(_made(type_, part, w, world) for part, w in zip(raw, widths, strict=True))
                 )
             if same:
                 sides[1] = sides[0]
             name = f"{level}_{type_.lower()}"
             known = "size" if level == "dealt" else level
             pairs = (sides[0], sides[1])
-            made[name] = Universe(name, type_, known, pairs, level == "dealt")
+            universes[name] = Universe(name, type_, known, pairs, level == "dealt")
     sides = [_folded(sorted(next(stems) for _ in range(3))) for _ in range(2)]
     pair = (sides[0], sides[0] if same else sides[1])
-    made["folded_varchar"] = Universe("folded_varchar", "VARCHAR", "order", pair)
-    return Values(made)
+    universes["folded_varchar"] = Universe("folded_varchar", "VARCHAR", "order", pair)
+    return Values(universes)
 
 
 def _folded(stems: list[str]) -> tuple[Value, ...]:
     """Texts of which some are equal under a collation; their order by bytes goes by the places."""
-    one, two, three = stems
-    return (one, one.upper(), two + "ex", two + "éx", two.upper() + "Ex", two.upper() + "Éx",
+    first, two, three = stems
+    return (first, first.upper(), two + "ex", two + "éx", two.upper() + "Ex", two.upper() + "Éx",
             three + "x" * 20, three.upper() + "X" * 20)  # fmt: skip
 
 

@@ -100,9 +100,9 @@ class World:
 
     def _session(self) -> Session:
         tap = Tap(DuckDBEngine(":memory:"), self.records)
-        made = Session(tap, self.ring, self.policy, modulus_bits=512)
-        made.context.local._converter = _converter()
-        return made
+        session = Session(tap, self.ring, self.policy, modulus_bits=512)
+        session.context.local._converter = _converter()
+        return session
 
     def run(self, text: str, parameters: list[Value], other: bool = False) -> Outcome:
         """Run a statement; `other` on the attached connection itself."""
@@ -120,8 +120,8 @@ class World:
         if any(_is_told(record) for record in new):
             self._facts = [
                 self.said(repr(replace(fact, condition="")))  # a sealed fingerprint of the literals
-                for one in (self.session.context, *self.session.context.attached.values())
-                for fact in one.ledger.facts()
+                for context in (self.session.context, *self.session.context.attached.values())
+                for fact in context.ledger.facts()
             ]
         return Outcome(self.seen(new), self._facts, rows, error)
 
@@ -162,7 +162,7 @@ class World:
 
     def stored_orders(self) -> list[Any]:
         """How the server can sort the rows of every column whose order layer is open."""
-        found = []
+        orders = []
         for table in self.session.context.catalog.tables.values():
             for column in table.columns:
                 if column.layers.get("ord") != "open":
@@ -171,13 +171,13 @@ class World:
                 sql = f"SELECT row_id, rank() OVER (ORDER BY {name}) AS n FROM {table.local_name}"
                 engine: Any = self.session.context.engine
                 rows = engine.engine.query(Statement(sql))
-                found.append((table.local_name, name, sorted(map(str, rows.to_pylist()))))
-        return found
+                orders.append((table.local_name, name, sorted(map(str, rows.to_pylist()))))
+        return orders
 
     def close(self) -> None:
         """End the session."""
-        for one in (self.session.context, *self.session.context.attached.values()):
-            one.local._converter = None
+        for context in (self.session.context, *self.session.context.attached.values()):
+            context.local._converter = None
         self.session.close()
         self.oracle.close()
 

@@ -30,17 +30,17 @@ def write(state: State) -> tuple[str, str]:
     """A change of rows: its kind and its text."""
     tables = state.base()
     if focused := state.focused(_ALL):
-        made = state.dice.choice(focused)
-        text = made(state, state.dice.choice(tables))
-        return kind_of(made), text or _values(state, state.dice.choice(tables))
+        make = state.dice.choice(focused)
+        text = make(state, state.dice.choice(tables))
+        return kind_of(make), text or _values(state, state.dice.choice(tables))
     kinds = [_values] * 5 + [_copy] * 5 + [_update] * 4 + [_delete] * 2 + [vault] * 2
     kinds += [_merge, _upsert, _star_copy, _star_copy, exotic, exotic]
     kinds += [schema_rows, drawn, _far, below]
-    made = state.dice.choice(kinds)
-    text = made(state, state.dice.choice(tables))
-    if text and state.chance(0.12) and made not in (_values, _upsert):
-        text += " RETURNING *" if made is not _merge else ""
-    return kind_of(made), text or _values(state, state.dice.choice(tables))
+    make = state.dice.choice(kinds)
+    text = make(state, state.dice.choice(tables))
+    if text and state.chance(0.12) and make not in (_values, _upsert):
+        text += " RETURNING *" if make is not _merge else ""
+    return kind_of(make), text or _values(state, state.dice.choice(tables))
 
 
 # ---------------------------------------------------------------------- new rows
@@ -48,11 +48,11 @@ def write(state: State) -> tuple[str, str]:
 
 def rows(state: State, cols: Sequence[Col], count: int) -> list[list[str]]:
     """Literals for new rows: of loose universes the worlds get other places."""
-    made: list[list[str]] = [[] for _ in range(count)]
+    new_rows: list[list[str]] = [[] for _ in range(count)]
     for col in cols:
         universe = col.universe
         if universe is None or not universe.loose:
-            for row in made:
+            for row in new_rows:
                 row.append(_fresh(state, col))
             continue
         first = state.places(universe, count)
@@ -71,13 +71,13 @@ def rows(state: State, cols: Sequence[Col], count: int) -> list[list[str]]:
                 if universe.type != "VARCHAR":
                     break
         else:
-            second = [state.dice.choice(universe.alike(place)) for place in first]
-            short = [n for n, place in enumerate(first) if 0 in universe.alike(place)]
+            second = [state.dice.choice(universe.alike(index)) for index in first]
+            short = [n for n, index in enumerate(first) if 0 in universe.alike(index)]
             if short and not col.unique:
                 (first if state.chance(0.5) else second)[state.dice.choice(short)] = -1
-        for row, one, other in zip(made, first, second, strict=True):
-            row.append(state.values.mark(universe, one, other))
-    return made
+        for row, row_a, other in zip(new_rows, first, second, strict=True):
+            row.append(state.values.mark(universe, row_a, other))
+    return new_rows
 
 
 def _fresh(state: State, col: Col) -> str:
@@ -95,11 +95,11 @@ def _values(state: State, table: Tab) -> str:
         cols = [c for c in cols if c.unique or state.chance(0.8)] or cols
     if state.chance(0.02) and not table.vault:
         return f"INSERT INTO {table.name} DEFAULT VALUES"
-    made = rows(state, cols, state.dice.choice((1, 2, 3, 5, 8)))
+    new_rows = rows(state, cols, state.dice.choice((1, 2, 3, 5, 8)))
     if state.chance(0.1) and not table.vault:
-        place = state.dice.randrange(len(cols))
-        made = [[*row[:place], "DEFAULT", *row[place + 1 :]] for row in made]
-    listed = ", ".join(f"({', '.join(row)})" for row in made)
+        index = state.dice.randrange(len(cols))
+        new_rows = [[*row[:index], "DEFAULT", *row[index + 1 :]] for row in new_rows]
+    listed = ", ".join(f"({', '.join(row)})" for row in new_rows)
     names = f" ({', '.join(c.name for c in cols)})"
     if cols == table.cols and state.chance(0.5):
         names = ""
@@ -115,11 +115,11 @@ def _upsert(state: State, table: Tab) -> str:
     table = state.dice.choice(keys)
     key = next(c for c in table.cols if c.unique)
     cols = table.written()
-    made = rows(state, cols, state.dice.randint(1, 3))
-    if sum(c.unique for c in cols) > 1 and any("NULL" in row for row in made):
+    new_rows = rows(state, cols, state.dice.randint(1, 3))
+    if sum(c.unique for c in cols) > 1 and any("NULL" in row for row in new_rows):
         # DuckDB takes NULLs of two keys to be in conflict.
         return ""
-    listed = ", ".join(f"({', '.join(row)})" for row in made)
+    listed = ", ".join(f"({', '.join(row)})" for row in new_rows)
     head = f"INSERT INTO {table.name} ({', '.join(c.name for c in cols)}) VALUES {listed}"
     others = [c for c in cols if not c.unique]
     if state.chance(0.2):
@@ -195,33 +195,33 @@ def _far(state: State, table: Tab) -> str:
 def _copy(state: State, table: Tab, known: Sequence[Tab] = ()) -> str:
     if table.vault:
         return ""
-    made = source(state, tables=known or state.sources(vaults=False), free_joins=False)
+    base = source(state, tables=known or state.sources(vaults=False), free_joins=False)
     cols = [c for c in table.written() if c.unique or state.chance(0.8)] or table.written()[:1]
     # How many rows are different shows nothing of columns that may show which are equal.
-    sole = state.chance(0.15) and all(c.rank or c.plain for _, c in made.scope)
-    sole = sole and not any(c.collation for _, c in made.scope)
+    sole = state.chance(0.15) and all(c.rank or c.plain for _, c in base.scope)
+    sole = sole and not any(c.collation for _, c in base.scope)
     if sole:
         cols = [c for c in cols if not c.plain] or cols
-    items, doomed = _items(state, cols, made.scope)
+    items, doomed = _items(state, cols, base.scope)
     if state.chance(0.2):
         items = [f"{item} AS {state.fresh('y')}" for item in items]
-    doomed = doomed and not _refused_in_part(made)
+    doomed = doomed and not _refused_in_part(base)
     where = (
-        free(state, made.scope) if doomed and state.chance(0.5) else invariant(state, made.scope)
+        free(state, base.scope) if doomed and state.chance(0.5) else invariant(state, base.scope)
     )
-    made.text += f" WHERE {where}" if state.chance(0.7) else ""
+    base.text += f" WHERE {where}" if state.chance(0.7) else ""
     if not left_out("order") and not sole and state.chance(0.2):
-        made.text += f" ORDER BY {named(state.dice.choice(made.scope))}"
+        base.text += f" ORDER BY {named(state.dice.choice(base.scope))}"
     names = ", ".join(c.name for c in cols)
-    query = f"SELECT {'DISTINCT ' * sole}{', '.join(items)} FROM {made.text}"
+    query = f"SELECT {'DISTINCT ' * sole}{', '.join(items)} FROM {base.text}"
     if state.chance(0.1):
         query = f"WITH w AS ({query}) SELECT * FROM w"
     return f"INSERT INTO {table.name} ({names}) {query}"
 
 
-def _refused_in_part(made: From) -> bool:
+def _refused_in_part(base: From) -> bool:
     """Whether the source is one whose columns Louver may know better than the generator."""
-    return any(table.view or table.temp for table in made.tables)
+    return any(table.view or table.temp for table in base.tables)
 
 
 def _star_copy(state: State, table: Tab) -> str:
@@ -231,7 +231,7 @@ def _star_copy(state: State, table: Tab) -> str:
     origin = state.dice.choice(state.sources(vaults=False))
     count = state.dice.randint(1, min(3, len(origin.cols)))
     chosen = state.dice.sample(range(len(origin.cols)), count)
-    taken = [origin.cols[place] for place in sorted(chosen)]
+    taken = [origin.cols[index] for index in sorted(chosen)]
     rest = [c for c in origin.cols if c not in taken]
     targets: list[Col] = []
     for col in taken:
@@ -288,21 +288,21 @@ def _star_copy(state: State, table: Tab) -> str:
 def _update(state: State, table: Tab) -> str:
     if table.vault:
         return ""
-    made = From("", scope_of(table.name, table), [table])
+    base = From("", scope_of(table.name, table), [table])
     joined = ""
     if state.chance(0.25):
         other = state.dice.choice(state.sources(vaults=False, attached=False))
         pairs = [
-            (x, y) for x in made.scope for y in scope_of("b", other)
+            (x, y) for x in base.scope for y in scope_of("b", other)
             if x[1].type == y[1].type and x[1].universe is y[1].universe
             and min(x[1].rank, y[1].rank) >= 1 and (x[1].universe or x[1].plain)
         ]  # fmt: skip
         if pairs and other is not table:
             left, right = state.dice.choice(pairs)
             joined = f"{named(left)} = {named(right)}"
-            made.scope += scope_of("b", other)
-            made.text = f" FROM {other.name} AS b"
-            made.tables.append(other)
+            base.scope += scope_of("b", other)
+            base.text = f" FROM {other.name} AS b"
+            base.tables.append(other)
     cols = [c for c in table.written() if not c.unique]
     if not cols:
         return ""
@@ -311,13 +311,13 @@ def _update(state: State, table: Tab) -> str:
     own = scope_of(table.name, table)
     items, doomed = _items(state, cols, own)
     where = invariant(state, own)
-    if doomed and state.chance(0.4) and not _refused_in_part(made):
+    if doomed and state.chance(0.4) and not _refused_in_part(base):
         where = free(state, own)
     if joined:
         where = f"{joined} AND ({where})"
     assigned = ", ".join(f"{c.name} = {item}" for c, item in zip(cols, items, strict=True))
     tail = f" WHERE {where}" if joined or state.chance(0.85) else ""
-    return f"UPDATE {table.name} SET {assigned}{made.text}{tail}"
+    return f"UPDATE {table.name} SET {assigned}{base.text}{tail}"
 
 
 def _delete(state: State, table: Tab) -> str:
