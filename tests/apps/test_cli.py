@@ -57,8 +57,10 @@ def test_json(home: Path) -> None:
         "rows": [[1, "x"], [-2, "y"], [None, None]],
     }
     assert second["rows"] == [["1.50", "2013-01-01", "NaN", "YWI="]]
-    done = run("sql", "CREATE TABLE made (a INT)", "--json", folder=home)
+    done = run("sql", "CREATE TABLE made (a INT ENC)", "--json", folder=home)
     assert answers(done) == [{"ok": True, "affected": 0}]
+    done = run("sql", "CREATE TABLE open (a INT)", folder=home, process=True)
+    assert "note: The server stores every value of open in plain text" in done.stderr
 
 
 def test_stdin_files_and_csv(home: Path) -> None:

@@ -269,7 +269,11 @@ def _copied(state: State) -> Made:
     name = state.fresh("t")
     table = Tab(name, cols)
     where = f" WHERE {invariant(state, base.scope)}" if state.chance(0.4) else ""
-    return f"CREATE TABLE {name} AS SELECT {items} FROM {base.text}{where}", lambda: _add(
+    listed = ""
+    if state.chance(0.4) and state.profile != "lake":
+        clauses = [enc(state.profile, c.level) if state.chance(0.5) else "" for c in cols]
+        listed = f" ({', '.join(f'{c.name}{s}' for c, s in zip(cols, clauses, strict=True))})"
+    return f"CREATE TABLE {name}{listed} AS SELECT {items} FROM {base.text}{where}", lambda: _add(
         state, table
     )
 

@@ -58,7 +58,7 @@ def rows_are_shown() -> Iterator[None]:
 @contextmanager
 def rows_keep_their_order() -> Iterator[None]:
     """Rows of a change come as DuckDB holds them: what it moved stands at the end."""
-    order = "louver.trusted.executor.change.send_order"
+    order = "louver.trusted.executor.send_order"
     with replaced(order, "mixed", lambda rows: rows.drop_columns(["louver_rank"])):
         yield
 

@@ -20,9 +20,11 @@ from louver.trusted.executor.stopped_sums import Stopped
 from louver.trusted.executor.storage import Storage
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
+from louver.trusted.vault.protection import Protection
 from louver.untrusted.engines.engine import Engine
 
 Opener = Callable[[str, object, str], "Context"]
@@ -75,6 +77,13 @@ class Context:
         if self.local.temporary.names:
             return True
         return any(item.temporary and item.kind == "VIEW" for item in self.catalog.objects)
+
+    def protection(
+        self, table: str, column: str, type_: str, declared: Declared | None
+    ) -> Protection:
+        """How a new column is kept: by the SQL, the policy, the profile and the session."""
+        default = self.state.default_encryption
+        return self.policy.protection(table, column, type_, declared, default)
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run a statement that another one contains."""

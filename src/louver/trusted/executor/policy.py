@@ -21,6 +21,8 @@ from louver.trusted.vault.levels import LEVELS, allows
 from louver.trusted.vault.protection import BUNDLES, FILES, PLAIN, Protection
 
 PROFILES = ("sealed", "cryptdb", "sdb")
+NO_DEFAULT = "none"
+"""The default encryption of columns of which nothing is said, where they stay plain."""
 ANY = "*"
 """The section for every table, or the entry for every column."""
 _FORMER = {"paillier": "hom"}
@@ -100,10 +102,20 @@ class Policy:
         return next((self.rules[position] for position in places if position in self.rules), None)
 
     def protection(
-        self, table: str, column: str, type_: str, declared: Declared | None
+        self,
+        table: str,
+        column: str,
+        type_: str,
+        declared: Declared | None,
+        default: str = NO_DEFAULT,
     ) -> Protection:
-        """How a column is to be kept: the SQL first, then the rule, then the profile."""
+        """How a column is to be kept: the SQL first, then the rule, then the profile. ``default``
+        is the profile of columns of which neither SQL nor rule says anything, if there is one.
+        """
         rule = self.rule(table, column)
+        if declared is None and rule is None and default != NO_DEFAULT:
+            given = Declared(column, "", "")
+            return replace(self, profile=default).protection(table, column, type_, given)
         if self.storage == FILES:
             return _in_files(table, column, declared, rule)
         if declared is None and (rule is None or rule.plain):
@@ -117,6 +129,16 @@ class Policy:
             scheme = scheme or rule.scheme
         existing_rows = self._resolved(table, column, type_, scheme, ceiling)
         return self.detailed(existing_rows, table, column)
+
+    def inherited(self, scheme: str, ceiling: str, type_: str) -> Protection:
+        """How a column is kept that takes over the protection of those that it is computed from:
+        their scheme, if they have one and it stores such values under the ceiling.
+        """
+        row = schemes.using(scheme)
+        fits = row.takes(type_) and allows(ceiling, row.ceiling) if row else scheme in BUNDLES
+        if self.storage == FILES or not fits:
+            return self.derived(ceiling)
+        return Protection(True, scheme, ceiling, text=scheme == "onion")
 
     def derived(self, ceiling: str) -> Protection:
         """How a column is kept that is computed from encrypted ones."""

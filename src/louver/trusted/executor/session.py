@@ -15,7 +15,15 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted import backends
-from louver.trusted.executor import attached_files, dispatch, federation, select, show, transaction
+from louver.trusted.executor import (
+    attached_files,
+    dispatch,
+    federation,
+    policy_spelling,
+    select,
+    show,
+    transaction,
+)
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.containment import contained, recovered
@@ -60,6 +68,10 @@ class Session:
         try:
             self.context = _context(engine, keyring, policy, local, modulus_bits, storage, opener)
             local.rebuild(self.context.catalog)
+            tables = {table.label: table for table in self.context.catalog.tables.values()}
+            for label, table in tables.items():
+                names = (column.name for column in table.columns)
+                policy_spelling.require_spelled(policy, label, names, tables)
         except BaseException:
             local.close()
             raise

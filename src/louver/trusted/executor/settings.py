@@ -16,6 +16,7 @@ from louver.trusted.executor.front import Common
 from louver.trusted.executor.lake import options
 from louver.trusted.executor.lake.options import Option as Setting
 from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.policy import NO_DEFAULT, PROFILES
 from louver.trusted.planner import cost
 from louver.trusted.planner.sql import lexer
 from louver.wire.messages import Statement
@@ -42,10 +43,18 @@ SETTINGS = (
         "1ms",
         "how long a statement travels to the server and back, beside what it carries",
     ),
+    Setting(
+        "default_encryption",
+        "none, sealed, cryptdb, sdb",
+        "none",
+        "what new columns are where neither the statement nor the policy says anything of them: "
+        "plain, or ENC as under this profile",
+    ),
     *options.OPTIONS,
 )
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 _OWN = ("local_processing", "link_bandwidth", "link_latency")
+_ENCRYPTION = "default_encryption"
 #: Earlier names of settings.
 _ALIASES = {"finish_at_home": "local_processing"}
 _MEASURE = re.compile(r"\s*'?\s*(?P<number>\d{1,15}(?:\.\d{1,9})?)\s*(?P<unit>[A-Za-z/]+)?\s*'?\s*")
@@ -97,6 +106,9 @@ def change(context: Common, text: lexer.Text) -> Answer:
     if name in _OWN:
         _change_own(context, name, value)
         context.planner.forget()
+        return Answer()
+    if name == _ENCRYPTION and isinstance(context, Context):
+        context.state.default_encryption = _profile(value)
         return Answer()
     if name in options.NAMES:
         context.storage.change_option(name, value)
@@ -160,6 +172,15 @@ def _change_own(context: Common, name: str, value: str | None) -> None:
         planner.link = replace(planner.link, latency_ms=link)
 
 
+def _profile(value: str | None) -> str:
+    """A value of default_encryption; the default without one."""
+    known = (NO_DEFAULT, *PROFILES)
+    word = NO_DEFAULT if value is None else fold(value.strip("'\" "))
+    if word not in known:
+        raise errors.make("setting.value", name=_ENCRYPTION, value=value, known=", ".join(known))
+    return word
+
+
 def _measured(name: str, value: str, units: dict[str, float]) -> float:
     """A positive number with a unit, which may be left out for the first of `units`."""
     match = _MEASURE.fullmatch(value)
@@ -205,6 +226,9 @@ def value(context: Common, name: str) -> Answer | None:
             "link_latency": f"{link.latency_ms:.12g}ms",
         }[own]
         return Answer(pa.table({name: [setting]}), [(name, "VARCHAR")])
+    if own == _ENCRYPTION and isinstance(context, Context):
+        default = context.state.default_encryption
+        return Answer(pa.table({name: [default]}), [(name, "VARCHAR")])
     if fold(name) in options.NAMES:
         return Answer(pa.table({name: [context.storage.option(fold(name))]}), [(name, "VARCHAR")])
     if fold(name) not in (*BOTH_SIDES, *_AT_HOME):

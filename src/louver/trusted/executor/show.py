@@ -18,6 +18,7 @@ from louver.trusted.executor import (
     cardinality,
     federation,
     prepared,
+    reported_leakage,
     select,
     settings,
     transaction,
@@ -54,12 +55,6 @@ _PRAGMAS = (
     "table_info", "show", "show_tables", "show_tables_expanded", "show_databases",
     "database_list", "version", "platform", "functions", "collations",
 )  # fmt: skip
-_LEAKAGE_SCHEMA = [
-    ("table_name", "VARCHAR"),
-    ("columns", "VARCHAR"),
-    ("level", "VARCHAR"),
-    ("reveals", "VARCHAR"),
-]
 
 
 def explain(
@@ -310,57 +305,7 @@ def show(
             if value is not None:
                 return value
         return _at_home(context, text, parameters)
-    return leakage_answer(context, match["table"])
-
-
-def leakage_answer(context: Common, name: str | None) -> Answer:
-    """The ledger in sentences, of one table or of all."""
-    texts = _told(context)
-    sentences = {(fact.table, fact.columns, fact.level, text): fact for fact, text in texts.items()}
-    # Two kinds of facts may say the same to people; once is enough.
-    facts = list(sentences.values())
-    if name is not None:
-        label = _label(context, name)
-        facts = [fact for fact in facts if fold(fact.table) == fold(label)]
-    rows = pa.table(
-        {
-            "table_name": pa.array([fact.table for fact in facts], pa.string()),
-            "columns": pa.array([", ".join(fact.columns) for fact in facts], pa.string()),
-            "level": pa.array([fact.level for fact in facts], pa.string()),
-            "reveals": pa.array([texts[fact] for fact in facts], pa.string()),
-        }
-    )
-    return Answer(rows, list(_LEAKAGE_SCHEMA))
-
-
-def _told(context: Common) -> dict[Fact, str]:
-    """Every fact with its sentence. Of a table that was dropped nothing is repeated that is said of
-    the one that has its name.
-    """
-    ledger = context.ledger
-    facts = ledger.facts()
-    here = {(f.table, f.columns, f.level, f.text) for f in facts if not ledger.gone(f)}
-    results = {}
-    for fact in facts:
-        text = fact.text + so_far(ledger.conditions(fact))
-        if not ledger.gone(fact):
-            results[fact] = text
-        elif (fact.table, fact.columns, fact.level, fact.text) not in here:
-            results[fact] = f"{text} (of a table that was dropped)"
-    return results
-
-
-def _label(context: Common, name: str) -> str:
-    """The label of a table by its name in SQL; a dropped table's facts are still known."""
-    parts = [token.text for token in lexer.tokens(name) if token.text != "."]
-    schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
-    known = context.catalog.named(schema, table)
-    if known is not None:
-        return known.label
-    label = table if fold(schema) in ("", "main") else f"{schema}.{table}"
-    if any(fold(fact.table) == fold(label) for fact in context.ledger.facts()):
-        return label
-    raise errors.make("table.missing", table=name)
+    return reported_leakage.answer(context, match["table"])
 
 
 def schema(

@@ -26,6 +26,10 @@ class State:
     #: whether the open transaction may have changed the schema of the local engine
     redefined: bool = False
     aborted: bool = False
+    #: the profile of new columns of which nothing is said; "none" leaves them plain
+    default_encryption: str = "none"
+    #: whether the session was told that a table is all plain
+    warned_plain: bool = False
     read_only: bool = False
     #: what fails now has changed nothing: the transaction goes on
     untouched: bool = False

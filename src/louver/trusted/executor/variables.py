@@ -47,7 +47,7 @@ def change(
     inner = lexer.tokens(query.plain)
     catalog = federation.catalog_of(context, inner)
     reads = Reads(catalog, trees.parse(query.plain), inner, None, context.state.origins)
-    secrets = information_flow.of_query(reads)
+    secrets = information_flow.of_query(reads).secrets
     answer = select.select(context, query, lexer.tokens(query.plain), parameters)
     if answer.rows is None or answer.rows.shape != (1, 1):
         raise errors.make("sql.syntax", detail="SET VARIABLE takes one value")

@@ -7,8 +7,10 @@ plain data: what needs keys is in the scheme's module, where the planner cannot 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.protection import BUNDLES, FILES, Protection
@@ -231,6 +233,15 @@ def using_words() -> tuple[str, ...]:
 def using(word: str) -> Scheme | None:
     """The scheme that USING names; None for a word that stands for several."""
     return next((row for row in rows() if row.using and row.name == word), None)
+
+
+def details(column: Column) -> dict[str, Any]:
+    """What a policy would say of a column beyond scheme and ceiling, by entry (`policy_words`)."""
+    names = {
+        row.name for row in rows() if any(r.name in column.stored for r in row.representations)
+    }
+    said = [text for row in rows() if row.name in names and (text := row.advice(column))]
+    return {"text": "text" in names, **tomllib.loads("\n".join(said))}
 
 
 def policy_words() -> dict[str, tuple[str, ...]]:

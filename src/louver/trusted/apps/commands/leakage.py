@@ -58,7 +58,7 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
 
 
 def _rows(connection: Connection, table: str | None) -> list[tuple[str, str, str, str]]:
-    from louver.trusted.executor.show import leakage_answer
+    from louver.trusted.executor import reported_leakage
 
-    answer = leakage_answer(connection.session.context, table)
+    answer = reported_leakage.answer(connection.session.context, table)
     return [] if answer.rows is None else [tuple(row.values()) for row in answer.rows.to_pylist()]

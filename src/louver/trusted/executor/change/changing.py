@@ -15,14 +15,13 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import constraint_check, dry_run, storage, transaction
+from louver.trusted.executor import constraint_check, dry_run, send_order, storage, transaction
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
     conflicts,
     flow,
     narrowing,
     rowids,
-    send_order,
     statement_parts,
 )
 from louver.trusted.executor.context import Context

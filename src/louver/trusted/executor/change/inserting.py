@@ -17,10 +17,11 @@ from louver.trusted.executor import (
     constraint_check,
     federation,
     select,
+    send_order,
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.change import flow, send_order, statement_parts
+from louver.trusted.executor.change import flow, statement_parts
 from louver.trusted.executor.change.changing import change
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact

@@ -20,6 +20,7 @@ from louver.trusted.executor.define import (
     renames,
     temporary_objects,
 )
+from louver.trusted.executor.policy_spelling import require_spelled
 from louver.trusted.executor.schema import (
     constraints,
     declarations,
@@ -126,7 +127,11 @@ def _follow(
     """Bring catalog, server and workspace to what the schema has become."""
     columns = objects.described(context, table.schema, table.name)
     before = [(column.name, column.type) for column in table.columns]
-    head.refuse_reserved(*(name for name, _ in columns if table.column(name) is None))
+    added = [name for name, _ in columns if table.column(name) is None]
+    head.refuse_reserved(*added)
+    if added:
+        known = [other.label for other in catalog.tables.values()]
+        require_spelled(context.policy, table.label, (name for name, _ in columns), known)
     if columns == before and not _given(action):
         if held is not None:
             fill.tried(context, table, held, said.sql)
@@ -167,7 +172,7 @@ def _added(
     name, type_ = columns[-1]
     declared = constraints.read(context.local.binder, table.schema, table.name)
     known = declared.get(fold(name), constraints.Known())
-    protection = context.policy.protection(table.label, name, type_, said.columns.get(fold(name)))
+    protection = context.protection(table.label, name, type_, said.columns.get(fold(name)))
     if not context.backend.adds_columns or not known.nullable:
         return False
     statement = tables.make_column(catalog, name, type_, protection, known, context.backend)
@@ -212,7 +217,7 @@ def _rewrite(
         old = table.column(name)
         if old is None:
             words = said.columns.get(fold(name))
-            protected = context.policy.protection(table.label, name, type_, words)
+            protected = context.protection(table.label, name, type_, words)
         else:
             protection = _kept(context, catalog, table, old, type_, said.sql, action)
             protected = context.policy.detailed(protection, table.label, name)

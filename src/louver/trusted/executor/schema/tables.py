@@ -138,7 +138,7 @@ def protect(
     encrypted too, under the lowest of their ceilings.
     """
     results = {
-        fold(column): context.policy.protection(label, column, type_, declared.get(fold(column)))
+        fold(column): context.protection(label, column, type_, declared.get(fold(column)))
         for column, type_ in columns
     }
     ceilings = [protection.ceiling for protection in results.values() if protection.encrypted]

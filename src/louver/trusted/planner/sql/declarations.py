@@ -43,14 +43,16 @@ class Declaration:
 
 
 def strip_enc(sql: str, tokens: Sequence[Token]) -> Declaration:
-    """Cut the protection clauses out of a CREATE TABLE or ALTER TABLE statement.
+    """Cut the protection clauses out of a CREATE TABLE or ALTER TABLE statement. The names of a
+    CREATE TABLE AS have no types in front of them.
 
     Raises ``sql.enc_misplaced``, ``enc.scheme`` and ``enc.level``.
     """
     cuts: list[tuple[int, int]] = []
     columns: dict[str, Declared] = {}
-    for element in _elements(tokens):
-        read = _clause(element)
+    elements, typed = _elements(tokens)
+    for element in elements:
+        read = _clause(element, typed=typed)
         if read is None:
             continue
         declared, start, end = read
@@ -61,22 +63,28 @@ def strip_enc(sql: str, tokens: Sequence[Token]) -> Declaration:
     return Declaration(sql, columns)
 
 
-def _elements(tokens: Sequence[Token]) -> list[list[Token]]:
+def listed_names(tokens: Sequence[Token]) -> list[str]:
+    """The names that a CREATE TABLE AS lists in front of its query."""
+    elements, typed = _elements(tokens)
+    return [] if typed else [element[0].text for element in elements if element]
+
+
+def _elements(tokens: Sequence[Token]) -> tuple[list[list[Token]], bool]:
     """The column definitions: the parts of the first bracket of CREATE TABLE, or what follows
-    ADD [COLUMN] [IF NOT EXISTS] in ALTER TABLE.
+    ADD [COLUMN] [IF NOT EXISTS] in ALTER TABLE; and whether types are part of them.
     """
     upper = [keyword(token.text) for token in tokens]
     if upper[:1] == ["ALTER"]:
         if "ADD" not in upper:
-            return []
+            return [], True
         start = upper.index("ADD") + 1
         for skip in ("COLUMN", "IF", "NOT", "EXISTS"):
             if start < len(upper) and upper[start] == skip:
                 start += 1
-        return [list(tokens[start:])]
+        return [list(tokens[start:])], True
     depth = 0
     elements: list[list[Token]] = []
-    for token in tokens:
+    for position, token in enumerate(tokens):
         if token.token_type in _OPEN:
             depth += 1
             if depth == 1:
@@ -85,17 +93,17 @@ def _elements(tokens: Sequence[Token]) -> list[list[Token]]:
         elif token.token_type in _CLOSE:
             depth -= 1
             if depth == 0:
-                return elements
+                return elements, upper[position + 1 : position + 2] != ["AS"]
         if depth == 1 and token.token_type == TokenType.COMMA:
             elements.append([])
         elif depth >= 1:
             elements[-1].append(token)
-        elif keyword(token.text) == "AS":
-            return []
-    return elements
+        elif upper[position] == "AS":
+            return [], False
+    return elements, True
 
 
-def _clause(element: list[Token]) -> tuple[Declared, int, int] | None:
+def _clause(element: list[Token], *, typed: bool) -> tuple[Declared, int, int] | None:
     """The clause of one column definition with its place in the text, or None."""
     depth = 0
     constraint = ""
@@ -109,7 +117,7 @@ def _clause(element: list[Token]) -> tuple[Declared, int, int] | None:
             constraint = constraint or word
         if word != "ENC" or token.token_type != TokenType.VAR:
             continue
-        if index == 1 or constraint:
+        if (index == 1 and typed) or constraint:
             raise errors.make("sql.enc_misplaced", column=element[0].text)
         return _read(element, index)
     return None

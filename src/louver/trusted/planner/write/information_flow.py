@@ -30,6 +30,7 @@ from louver.trusted.planner.write.values import (
     of_relation,
     of_table,
     union,
+    unknown,
     unknown_rows,
 )
 from louver.trusted.vault.catalog import Table
@@ -290,19 +291,11 @@ def _whole(scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
     return True
 
 
-def of_query(reads: Reads) -> Secrets:
-    """Everything that the columns or the rows of a query depend on."""
+def of_query(reads: Reads) -> Relation:
+    """What each column of a query, and its rows, depend on."""
     if reads.tree is None:
-        return reads.anything
-    result = relation.query(reads.tree, reads, None)
-    return result.every.secrets | result.rows.all
-
-
-def rows_of(reads: Reads) -> Rows:
-    """What decides which rows a query has."""
-    if reads.tree is None:
-        return unknown_rows(reads.everything)
-    return relation.query(reads.tree, reads, None).rows
+        return Relation(rest=unknown(reads.anything), rows=unknown_rows(reads.everything))
+    return relation.query(reads.tree, reads, None)
 
 
 def of_expression(reads: Reads, text: str, table: Table, without: Iterable[str] = ()) -> Secrets:

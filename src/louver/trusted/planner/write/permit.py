@@ -135,7 +135,7 @@ class Judge:
             source=source,
             ceiling=ceiling,
             target=target,
-            fix=_fix(column, target, ceiling),
+            fix=_fix(column, target, ceiling, exists=bool(self.target.id)),
         )
 
 
@@ -164,8 +164,9 @@ def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> Non
                 )
 
 
-def _fix(column: Column, target: str, ceiling: str) -> str:
-    if column.encrypted:
+def _fix(column: Column, target: str, ceiling: str, *, exists: bool) -> str:
+    """What to declare; a table without an id is not created yet."""
+    if column.encrypted and exists:
         table = target.rpartition(".")[0]
         return f"ALTER TABLE {table} ALTER COLUMN {column.name} MAY REVEAL {ceiling}"
     return f"Declare {target} as ENC MAY REVEAL {ceiling}"

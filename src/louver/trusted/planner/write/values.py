@@ -137,6 +137,11 @@ class Relation:
         return union(matches) if matches else (self.rest or CONSTANT)
 
     @property
+    def secrets(self) -> Secrets:
+        """What the columns or the rows depend on."""
+        return self.every.secrets | self.rows.all
+
+    @property
     def every(self) -> Value:
         """What all columns together depend on."""
         return union(value for _, value in self.columns) | (self.rest or CONSTANT)
