@@ -18,9 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = (
-    "test_cli", "test_command", "test_commands", "test_copies", "test_dbapi", "test_ducklake",
+    "test_cli", "test_command", "test_commands", "test_copy", "test_dbapi", "test_ducklake",
     "test_golden", "test_lake_engine", "test_load", "test_migrate", "test_onions", "test_pin",
-    "test_policy", "test_repeated", "test_rules", "test_row_id_ranges", "test_tables",
+    "test_policy", "test_prepared_locally", "test_rules", "test_row_id_ranges", "test_tables",
     "test_transactions", "test_transfer",
 )  # fmt: skip
 LIMIT_S = 300

@@ -19,7 +19,7 @@ from tests.generated import SOAK, is_due
 from tests.recorded import NAMES, RecordedSession, canaries, key_bytes, needles
 from tests.slt import script
 from tests.slt.runner import Run
-from tests.slt.sides import Kept
+from tests.slt.sides import Borrowed
 
 CORPUS = Path(__file__).parents[3] / "shared" / "data" / "slt"
 OWN = Path(__file__).parents[1] / "slt"
@@ -38,8 +38,8 @@ def test_corpus(path: Path, profile: str, tmp_path: Path, key_file: Path) -> Non
         if entry.kind == "statement" or SOAK > 1 or (is_due(number) and number // 3 % 2 == mine)
     ]  # fmt: skip
     sides = (
-        Kept(tmp_path / "a", louver.Connection(watched.session)),
-        Kept(tmp_path / "b", duckdb.connect()),
+        Borrowed(tmp_path / "a", louver.Connection(watched.session)),
+        Borrowed(tmp_path / "b", duckdb.connect()),
     )
     # What these files state are another engine's answers.
     differences = Run(*sides, strict=False).run(entries)

@@ -19,7 +19,7 @@ from louver.trusted.apps.ground_truth import judge, unscaled
 from louver.untrusted.attacks.common_key import Combination, combinations, search
 from louver.untrusted.attacks.coprime import Recovered, conclude
 from louver.untrusted.attacks.rational import invert_all, primitive, reconstruct
-from tests.client.faces import connection
+from tests.client.harness import connection
 
 N = (2**521 - 1) * (2**607 - 1)
 ROWS = 600

@@ -18,7 +18,7 @@ import pytest
 
 from louver.trusted.apps import cli, reference, shell
 from louver.trusted.apps.commands import NAMES
-from tests.client.faces import answers, key_file, run
+from tests.client.harness import answers, key_file, run
 from tests.sources import ROOT
 
 CREATE = "CREATE TABLE t (a INT ENC USING sdb, b TEXT ENC, c INT)"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from louver.trusted.apps.demo import flights
-from tests.client.faces import answers, run
+from tests.client.harness import answers, run
 
 ROWS = "2000"
 

@@ -20,7 +20,7 @@ import pytest
 import louver
 from louver.untrusted.attacks import codes, histograms
 from louver.untrusted.attacks.state import State
-from tests.client.faces import answers, key_file, run
+from tests.client.harness import answers, key_file, run
 
 Shares = npt.NDArray[np.floating[Any]]
 

@@ -18,7 +18,7 @@ from louver.trusted.client.table_format import box
 from louver.trusted.executor.progress import line
 from louver.trusted.executor.settings import SETTINGS
 from louver.wire.tap import Tap
-from tests.client.faces import connection, key_file
+from tests.client.harness import connection, key_file
 from tests.sources import ROOT
 
 TABLE = """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import louver
-from tests.client.faces import connection
+from tests.client.harness import connection
 
 
 @pytest.fixture(scope="module")

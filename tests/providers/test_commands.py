@@ -12,7 +12,7 @@ import louver
 from louver import errors
 from louver.trusted.apps.demo import splinter
 from louver.trusted.client import connect_providers
-from tests.client.faces import answers, run
+from tests.client.harness import answers, run
 from tests.providers.services import replaced, serving
 
 

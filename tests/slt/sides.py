@@ -49,7 +49,7 @@ def duck(path: Path) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(path)
 
 
-class Kept(Side):
+class Borrowed(Side):
     """A side whose connection is another's: it is neither closed nor opened anew."""
 
     def __init__(self, folder: Path, connection: Any) -> None:

@@ -1,6 +1,6 @@
 """`python -m tests.tpc.search`: find constants with which no query is empty, write constants.toml.
 
-Of each query that finds nothing with TPC's own constants, the candidates of `choices.py` are tried,
+Of each query that finds nothing with TPC's own constants, the ones of `candidates.py` are tried,
 in an order that is random but always the same, until the answer holds `ENOUGH` rows or the tries
 are used up; the most rows win. A single row counts only if none of its cells is NULL or 0.
 """
@@ -14,7 +14,7 @@ import time
 
 import duckdb
 
-from tests.tpc import choices, sources
+from tests.tpc import candidates, sources
 
 ENOUGH = 5
 TRIES_S = 25.0
@@ -25,7 +25,7 @@ def main() -> int:
     wanted = [int(word) for word in sys.argv[1:]]
     constants = sources.constants() if sources.CONSTANTS.exists() else {}
     lost = []
-    for benchmark, known in ((sources.TPCH, choices.TPCH), (sources.TPCDS, choices.TPCDS)):
+    for benchmark, known in ((sources.TPCH, candidates.TPCH), (sources.TPCDS, candidates.TPCDS)):
         con = sources.generate(benchmark, 0.01)
         texts = sources.originals(con, benchmark)
         table = constants.setdefault(benchmark.name, {})
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def search(
-    con: duckdb.DuckDBPyConnection, text: str, known: list[choices.Choice]
+    con: duckdb.DuckDBPyConnection, text: str, known: list[candidates.Choice]
 ) -> tuple[dict[str, str], int]:
     """The substitutions that give the most rows, and how many."""
     for old, _, _ in known:
@@ -92,7 +92,9 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _products(con: duckdb.DuckDBPyConnection, known: list[choices.Choice]) -> list[tuple[str, ...]]:
+def _products(
+    con: duckdb.DuckDBPyConnection, known: list[candidates.Choice]
+) -> list[tuple[str, ...]]:
     """All combinations, or twenty thousand of them, in an order of chance."""
     lists = []
     for _, template, given in known:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from louver.trusted.vault.keyring import KeyRing
 from tests import shared
-from tests.worlds import pending, providers
+from tests.worlds import known_faults, providers
 from tests.worlds.mutations import MUTATIONS
 from tests.worlds.runner import Report, run, shrunk
 from tests.worlds.session import PROFILES
@@ -86,7 +86,7 @@ def faults(ring: KeyRing, words: str = "", sessions: int = 6) -> int:
     missed = 0
     for mutation in (m for m in MUTATIONS if words in m.name):
         difference, number = "", 0
-        with pending.everything(), mutation.fault():
+        with known_faults.everything(), mutation.fault():
             for seed in range(sessions):
                 played = run(ring, mutation.profile, f"m{seed}", LENGTH, mutation.focus)
                 number += played.report.statements

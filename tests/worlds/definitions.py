@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.worlds.pending import left_out
+from tests.worlds.known_faults import left_out
 from tests.worlds.queries import free, invariant, named, source
 from tests.worlds.schema import (
     COLLATIONS,

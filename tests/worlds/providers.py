@@ -22,7 +22,7 @@ import duckdb
 from louver import errors
 from louver.wire import question_codec as codec
 from tests.providers import local
-from tests.worlds.pending import left_out
+from tests.worlds.known_faults import left_out
 from tests.worlds.runner import Difference, Report, unlike
 from tests.worlds.session import Step
 from tests.worlds.world import shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.worlds.queries import bare_name, expression, free, named, scope_of, source
-from tests.worlds.rarer import RARER
+from tests.worlds.rare_queries import RARER
 from tests.worlds.schema import State, Tab, kind_of
 from tests.worlds.values import NUMBERS
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from tests.worlds.pending import left_out
+from tests.worlds.known_faults import left_out
 from tests.worlds.values import LEVELS, TYPES, Universe, Values
 
 #: Names of tables; two pairs differ only by letters that DuckDB does not fold.

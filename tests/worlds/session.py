@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.worlds.definitions import DEFINITIONS, Effect, create, define, settings
-from tests.worlds.kept import KEPT, execute, prepare, shown
-from tests.worlds.pending import left_out
-from tests.worlds.places import PLACES, bare, explain
+from tests.worlds.known_faults import left_out
 from tests.worlds.reads import read
 from tests.worlds.schema import Col, State, Tab, enc, kind_of
+from tests.worlds.schemas import SCHEMAS, bare, explain
+from tests.worlds.session_objects import SESSION_OBJECTS, execute, prepare, shown
 from tests.worlds.temporary import TEMPORARY
 from tests.worlds.values import Value, Values, drawn
 from tests.worlds.writes import write
 
-_HOME = (*KEPT, *TEMPORARY, *PLACES)
-_HOME_KINDS = frozenset(map(kind_of, _HOME))
+_LOCAL = (*SESSION_OBJECTS, *TEMPORARY, *SCHEMAS)
+_LOCAL_KINDS = frozenset(map(kind_of, _LOCAL))
 _READING = (execute, shown, bare, explain)
 _UNBOUND = (execute, prepare)
 PROFILES = ("sealed", "cryptdb", "mixed", "sdb", "lake")
@@ -107,7 +107,7 @@ class Generator:
             return self._defining(create(state))
         if draw < 0.20:
             return self._defining(define(state))
-        if draw < 0.38 and (step := self._at_home()) is not None:
+        if draw < 0.38 and (step := self._local()) is not None:
             return step
         reads = draw < 0.65
         kind, text = read(state) if reads else write(state)
@@ -116,10 +116,10 @@ class Generator:
             text = self._noise(text)
         return Step(kind, text, bound, reads=reads)
 
-    def _at_home(self) -> Step | None:
+    def _local(self) -> Step | None:
         """A statement about what the session keeps locally, or about names and maintenance."""
         state = self.state
-        maker = state.dice.choice(state.focused(_HOME) or _HOME)
+        maker = state.dice.choice(state.focused(_LOCAL) or _LOCAL)
         step = maker(state)
         if step is None:
             return None
@@ -131,8 +131,8 @@ class Generator:
 
     def _focused(self, draw: float) -> Step:
         """Mostly writes, with the queries and definitions that are in focus too."""
-        often = 0.7 if _HOME_KINDS.intersection(self.focus) else 0
-        if self.state.dice.random() < often and (step := self._at_home()) is not None:
+        often = 0.7 if _LOCAL_KINDS.intersection(self.focus) else 0
+        if self.state.dice.random() < often and (step := self._local()) is not None:
             return step
         if draw < 0.12 and len(self.state.base()) < 6:
             return self._defining(create(self.state))

@@ -1,4 +1,4 @@
-"""TEMP tables: as any others, but at home alone. Of what kind one is, `schema.Tab` says: rows of an
+"""TEMP tables: as any others, but local alone. Of what kind one is, `schema.Tab` says: rows of an
 "even" one may be copied as rows of stored tables may, those of a "wild" one nowhere.
 """
 
@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.worlds.kept import Kept
 from tests.worlds.queries import expression, free, invariant, named, scope_of, source
 from tests.worlds.schema import PLAIN, Col, State, Tab
+from tests.worlds.session_objects import SessionStatement
 from tests.worlds.writes import rows
 
 
-def temp(state: State) -> Kept:
+def temp(state: State) -> SessionStatement:
     """CREATE TEMP TABLE, with columns or of a query."""
     dice = state.dice
     known = _known(state)
@@ -76,7 +76,7 @@ def _of_query(state: State, name: str) -> tuple[Tab, str] | None:
     return table, f"AS SELECT {listed} FROM {base.text}{tail}"
 
 
-def temp_change(state: State) -> Kept:
+def temp_change(state: State) -> SessionStatement:
     """INSERT, UPDATE, DELETE, MERGE, TRUNCATE, ALTER and DROP of one."""
     known = _known(state)
     if not known:
@@ -95,7 +95,7 @@ def _wild(table: Tab) -> Callable[[], None]:
     return effect
 
 
-def _values(state: State, table: Tab) -> Kept:
+def _values(state: State, table: Tab) -> SessionStatement:
     listed = ", ".join(
         f"({', '.join(r)})" for r in rows(state, table.cols, state.dice.randint(1, 4))
     )
@@ -105,7 +105,7 @@ def _values(state: State, table: Tab) -> Kept:
     return f"INSERT INTO {prefix}{table.name} VALUES {listed}{tail}", lambda: None
 
 
-def _insert(state: State, table: Tab) -> Kept:
+def _insert(state: State, table: Tab) -> SessionStatement:
     base = source(state, tables=[t for t in state.sources(attached=False) if t is not table])
     col = state.dice.choice(table.cols)
     entries = [e for e in base.scope if e[1].type == col.type]
@@ -117,7 +117,7 @@ def _insert(state: State, table: Tab) -> Kept:
     return f"{text} WHERE {where}", _wild(table)
 
 
-def _update(state: State, table: Tab) -> Kept:
+def _update(state: State, table: Tab) -> SessionStatement:
     col = state.dice.choice(table.cols)
     scope = scope_of(table.name, table)
     value = expression(state, (table.name, col))
@@ -129,7 +129,7 @@ def _update(state: State, table: Tab) -> Kept:
     return f"{text}{value} WHERE {free(state, scope)}", _wild(table)
 
 
-def _delete(state: State, table: Tab) -> Kept:
+def _delete(state: State, table: Tab) -> SessionStatement:
     scope = scope_of(table.name, table)
     if state.chance(0.2):
         return state.dice.choice((f"TRUNCATE {table.name}", f"DELETE FROM {table.name}")), (
@@ -140,7 +140,7 @@ def _delete(state: State, table: Tab) -> Kept:
     return f"DELETE FROM {table.name} WHERE {free(state, scope)}", _wild(table)
 
 
-def _merge(state: State, table: Tab) -> Kept:
+def _merge(state: State, table: Tab) -> SessionStatement:
     origin = state.dice.choice(state.sources(attached=False))
     pairs = [(c, d) for c in table.cols for d in origin.cols if c.type == d.type]
     if not pairs or origin is table:
@@ -153,14 +153,14 @@ def _merge(state: State, table: Tab) -> Kept:
     )
 
 
-def _drop(state: State, table: Tab) -> Kept:
+def _drop(state: State, table: Tab) -> SessionStatement:
     def effect() -> None:
         state.tables = [t for t in state.tables if t is not table]
 
     return f"DROP TABLE {table.name}", effect
 
 
-def temp_copy(state: State) -> Kept:
+def temp_copy(state: State) -> SessionStatement:
     """Out of a TEMP table into a stored one: literals where they belong, and rows that must be
     refused into plain columns.
     """
@@ -194,7 +194,7 @@ def temp_copy(state: State) -> Kept:
     return (state.pick("temp copy", forms), lambda: None) if forms else None
 
 
-def _own_copy(state: State, origin: Tab, table: Tab) -> Kept:
+def _own_copy(state: State, origin: Tab, table: Tab) -> SessionStatement:
     pairs = [
         (c, d) for c in table.written() for d in origin.cols
         if c.type == d.type and c.universe is d.universe and not c.unique

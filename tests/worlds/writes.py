@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.worlds.chosen import below, drawn, vault
-from tests.worlds.exotic import exotic, schema_rows
-from tests.worlds.pending import left_out
+from tests.worlds.known_faults import left_out
 from tests.worlds.queries import (
     From,
     bare_name,
@@ -23,6 +21,8 @@ from tests.worlds.queries import (
     scope_of,
     source,
 )
+from tests.worlds.refused_changes import exotic, schema_rows
+from tests.worlds.rule_changes import below, drawn, vault
 from tests.worlds.schema import Col, State, Tab, kind_of
 
 

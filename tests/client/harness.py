@@ -1,4 +1,4 @@
-"""What tests of the faces share: a key file for the whole run, connections, the command line."""
+"""What tests of the interfaces share: a key file for the run, connections, the command line."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ higher ceiling, and numbers of a sequence.
 
 from __future__ import annotations
 
-from tests.worlds.pending import left_out
+from tests.worlds.known_faults import left_out
 from tests.worlds.queries import expression, free, scope_of
 from tests.worlds.schema import State, Tab
 

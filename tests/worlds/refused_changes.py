@@ -4,7 +4,7 @@ what the schema says of ENC columns, on their way into plain columns.
 
 from __future__ import annotations
 
-from tests.worlds.pending import left_out
+from tests.worlds.known_faults import left_out
 from tests.worlds.queries import named
 from tests.worlds.schema import Col, State, Tab
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.worlds.kept import Kept
 from tests.worlds.reads import read
 from tests.worlds.schema import State
+from tests.worlds.session_objects import SessionStatement
 
 _MOST = 3
 
 
-def schema(state: State) -> Kept:
+def schema(state: State) -> SessionStatement:
     """CREATE SCHEMA, DROP SCHEMA of one that has nothing in it."""
     if state.in_transaction or len(state.schemas) >= _MOST or state.profile == "lake":
         return use(state)
@@ -19,7 +19,7 @@ def schema(state: State) -> Kept:
     return f"CREATE SCHEMA {name}", lambda: state.schemas.append(name)
 
 
-def use(state: State) -> Kept:
+def use(state: State) -> SessionStatement:
     """USE, SET schema and SET search_path: what names without a schema mean."""
     if len(state.schemas) < 2:
         return None if state.in_transaction or state.profile == "lake" else schema(state)
@@ -33,7 +33,7 @@ def use(state: State) -> Kept:
     return text, lambda: state.goes(name)
 
 
-def bare(state: State) -> Kept:
+def bare(state: State) -> SessionStatement:
     """A query of a table by its name alone, wherever it may be found then."""
     known = [t for t in state.base() if t.schema != "main"] or state.base()
     table = state.dice.choice(known)
@@ -51,7 +51,7 @@ def _nothing() -> None:
 # ---------------------------------------------------------------------- looking after
 
 
-def maintenance(state: State) -> Kept:
+def maintenance(state: State) -> SessionStatement:
     """VACUUM, ANALYZE, CHECKPOINT, CALL, EXPORT DATABASE."""
     table = state.dice.choice(state.base())
     col = state.dice.choice(table.cols)
@@ -73,7 +73,7 @@ def maintenance(state: State) -> Kept:
     ]), _nothing  # fmt: skip
 
 
-def explain(state: State) -> Kept:
+def explain(state: State) -> SessionStatement:
     """EXPLAIN in every form, of queries that run, or not."""
     _, query = read(state)
     how = state.dice.choice(("", "ANALYZE ", "ANALYZE ", "(FORMAT json) "))
@@ -84,4 +84,11 @@ def explain(state: State) -> Kept:
     return f"EXPLAIN {how}{query}", _nothing
 
 
-PLACES: tuple[Callable[[State], Kept], ...] = (schema, use, use, bare, maintenance, explain)
+SCHEMAS: tuple[Callable[[State], SessionStatement], ...] = (
+    schema,
+    use,
+    use,
+    bare,
+    maintenance,
+    explain,
+)

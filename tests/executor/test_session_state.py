@@ -15,7 +15,7 @@ import louver
 from tests.generated import cases, generator
 from tests.slt import script
 from tests.slt.runner import Run
-from tests.slt.sides import Kept
+from tests.slt.sides import Borrowed
 
 SETUP = (
     "CREATE TYPE mood AS ENUM ('sad', 'ok')",
@@ -117,7 +117,7 @@ def test_no_statement_leaves_a_session_worse(policy: str, tmp_path: Path, key_fi
     for number in range(cases(1)):
         database = tmp_path / f"{number}.duckdb"
         connection = louver.connect(f"duckdb:///{database}", keys=key_file, profile=policy)
-        sides = Kept(tmp_path / "a", connection), Kept(tmp_path / "b", duckdb.connect())
+        sides = Borrowed(tmp_path / "a", connection), Borrowed(tmp_path / "b", duckdb.connect())
         run = Run(*sides)
         statements = _statements(random, 40)
         result = run.run(script.probe(sql) for sql in statements)

@@ -1,4 +1,4 @@
-"""What a session keeps at home: variables and prepared statements.
+"""What a session keeps locally: variables and prepared statements.
 
 A variable's kind is "own" for a literal of the user's, "even" for what corresponds in both worlds,
 and "wild" for what does not, which must reach no column that shows it.
@@ -15,7 +15,7 @@ from tests.worlds.schema import PLAIN, Prepared, State, Var
 from tests.worlds.values import Universe
 from tests.worlds.writes import write
 
-Kept = tuple[str, Callable[[], None]] | None
+SessionStatement = tuple[str, Callable[[], None]] | None
 """A statement, and what it does to the generator's state where it succeeds."""
 _LITERAL = re.compile("\x01(([a-z][^\x01\x02|]*)\\|[^\x01\x02]*)\x02")
 _WRITES = ("values", "copy", "update", "delete", "upsert", "exotic", "drawn")
@@ -28,7 +28,7 @@ def _nothing() -> None:
 # ---------------------------------------------------------------------- variables
 
 
-def set_variable(state: State) -> Kept:
+def set_variable(state: State) -> SessionStatement:
     """SET VARIABLE and RESET VARIABLE; a variable keeps its type and kind."""
     known = state.dice.choice(state.variables) if state.variables else None
     if known is not None and state.chance(0.15):
@@ -112,7 +112,7 @@ def literal(state: State, universe: Universe) -> str:
     return state.values.mark(universe, number, second)
 
 
-def kept_write(state: State) -> Kept:
+def kept_write(state: State) -> SessionStatement:
     """What is kept and does not correspond, on its way to where it would show: to be refused."""
     wild = [v for v in state.variables if v.kind == "wild"]
     targets = [
@@ -150,7 +150,7 @@ def kept_write(state: State) -> Kept:
 # ---------------------------------------------------------------------- prepared statements
 
 
-def prepare(state: State) -> Kept:
+def prepare(state: State) -> SessionStatement:
     """PREPARE of a drawn statement, most of whose literals are given later."""
     change = _plain_change(state) if state.chance(0.35) or "plain" in state.focus else None
     reads = False
@@ -207,7 +207,7 @@ def _plain_change(state: State) -> str | None:
     return state.pick("prepare", forms)
 
 
-def execute(state: State) -> Kept:
+def execute(state: State) -> SessionStatement:
     """EXECUTE with other values, now and then too few or too many."""
     if not state.prepared:
         return prepare(state)
@@ -241,7 +241,7 @@ def _argument(
     return literal(state, universe)
 
 
-def deallocate(state: State) -> Kept:
+def deallocate(state: State) -> SessionStatement:
     """DEALLOCATE; of what is not there nothing is said."""
     name = state.dice.choice([*(p.name for p in state.prepared), "nothing"])
 
@@ -251,7 +251,7 @@ def deallocate(state: State) -> Kept:
     return f"DEALLOCATE {name}", effect
 
 
-def shown(state: State) -> Kept:
+def shown(state: State) -> SessionStatement:
     """A query of what is kept."""
     table = state.dice.choice(state.sources())
     where = free(state, scope_of("a", table))
@@ -265,5 +265,7 @@ def shown(state: State) -> Kept:
     )), _nothing  # fmt: skip
 
 
-KEPT = (set_variable, set_variable, kept_write, prepare, prepare, execute, execute, execute,
-        deallocate, shown)  # fmt: skip
+SESSION_OBJECTS = (
+    set_variable, set_variable, kept_write, prepare, prepare, execute, execute, execute,
+    deallocate, shown,
+)  # fmt: skip
