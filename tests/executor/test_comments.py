@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from louver import errors
@@ -16,6 +15,7 @@ from louver.wire import question_codec
 from louver.wire.questions import Protocol, Shape
 from tests.providers.fake import Fake
 from tests.recorded import RecordedSession
+from tests.twin import Twin
 
 CANARY = "marmoset-under-the-stairs"
 STATEMENTS = (
@@ -119,18 +119,10 @@ def test_texts_are_cut_where_duckdb_cuts_them() -> None:
         "SELECT city, pay! FROM staff WHERE pay > ?",  # read by DuckDB alone, with a placeholder
     ],
 )
-def test_comments_stand_wherever_duckdb_takes_them(
-    tmp_path: Path, key_file: Path, sql: str
-) -> None:
-    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
-    plain = duckdb.connect()
-    for statement in ("CREATE TABLE staff (pay INT ENC, city VARCHAR)",
-                "INSERT INTO staff VALUES (4, 'Oslo'), (7, 'Rome'), (1, 'Rome')"):  # fmt: skip
-        watched.session.execute(statement)
-        plain.execute(statement.replace(" ENC", ""))
-    answer = watched.session.execute(sql.replace("{0}", CANARY), [3])
-    assert answer.rows is not None
-    rows = watched.session.python_rows(answer.rows)
-    assert sorted(rows) == sorted(plain.execute(sql, [3]).fetchall())
-    assert not watched.holds(CANARY.encode())
-    watched.session.close()
+def test_comments_stand_wherever_duckdb_takes_them(twin: Twin, sql: str) -> None:
+    twin.fill(
+        "CREATE TABLE staff (pay INT ENC, city VARCHAR)",
+        "INSERT INTO staff VALUES (4, 'Oslo'), (7, 'Rome'), (1, 'Rome')",
+    )
+    assert twin.run(sql.replace("{0}", CANARY), [3])
+    assert not twin.recorded.holds(CANARY.encode())
