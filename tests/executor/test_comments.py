@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from louver import errors
+from louver.trusted.backends.duckdb import BACKEND
 from louver.trusted.planner import postcondition
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.private.postcondition import require_public
 from louver.trusted.planner.sql import lexer, trees
 from louver.wire import question_codec
@@ -89,10 +90,10 @@ def test_settings_go_without_comments(tmp_path: Path, key_file: Path) -> None:
 @pytest.mark.parametrize("comment", ["-- a\n", "/* a */", "/* a /* b */ */", "--"])
 def test_the_postcondition_refuses_a_comment(comment: str) -> None:
     remote = RemoteQuery(("main", "t"), (), (), ())
-    postcondition.check("SELECT 1 AS louver_c0", remote)
+    postcondition.check("SELECT 1 AS louver_c0", remote, {}, BACKEND)
     for text in (f"SELECT {comment} 1 AS louver_c0", f"SELECT 1 AS louver_c0 {comment}"):
         with pytest.raises(errors.Error) as caught:
-            postcondition.check(text, remote)
+            postcondition.check(text, remote, {}, BACKEND)
         assert caught.value.code == "internal.check"
     shape = Shape(Protocol.SELECT, "t", where=f"a = 1 {comment}")
     with pytest.raises(errors.Error) as caught:

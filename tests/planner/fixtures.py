@@ -167,14 +167,15 @@ def run(
     (text,) = lexer.split(case.input)
     plan, shape = planner.plan(text, [], catalog)
     remotes = []
+    tables = {table.id: table for table in catalog.tables.values()}
     for remote in plan.remotes:
-        if not remote.sources[0].backend.computes:
+        backend = backends(tables[remote.sources[0].table])
+        if not backend.computes:
             remotes.append(of_lakes.written(remote))
             continue
-        printer = Printer(
-            remote.sources[0].backend, slots_of(remote, materialized=True), b"n", powers
-        )
-        sql = postcondition.check(remote_text(remote, printer), remote)
+        slots = slots_of(remote, tables, backend, materialized=True)
+        printer = Printer(backend, slots, b"n", powers)
+        sql = postcondition.check(remote_text(remote, printer), remote, tables, backend)
         remotes.append(Template(sql, ()).text(shape.literals))
     leaks = [f"{fact.level}: {fact.text}" for fact in facts_of(plan, catalog)]
     return Case(case.input, "\n".join(remotes), plan.home_sql or text.home, "\n".join(leaks))

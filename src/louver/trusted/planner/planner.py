@@ -17,7 +17,7 @@ from louver import errors
 from louver.trusted.backends.backend import Backend
 from louver.trusted.planner import choose, cost
 from louver.trusted.planner.advisor import hypothesis
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.split import nested, subquery_pushdown, table_scans, whole_block
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver, pivots
@@ -174,7 +174,7 @@ class Planner:
         catalog: Catalog,
     ) -> Plan:
         """Aggregating blocks whole, and scans of what is read beside them."""
-        tables, servers = resolver.all_tables(text, self.home), self._servers()
+        tables, servers = resolver.all_tables(text, self.home), self.servers()
         words = [*tokens, *resolver.view_tokens]
         parts: list[subquery_pushdown.Block] = []
         whole = tree is not None and not resolver.views and not self.apart
@@ -222,7 +222,7 @@ class Planner:
     ) -> Plan | None:
         if not isinstance(tree, exp.Select) or resolver.views or self._loses_order(tree):
             return None
-        servers, resolve = self._servers(), self._computed(resolver)
+        servers, resolve = self.servers(), self._computed(resolver)
         try:
             if nested.is_nested(tree):
                 return nested.plan_nested(
@@ -231,11 +231,12 @@ class Planner:
             sources = selection.sources_of(tree, resolve, servers)
             return whole_block.plan_block(
                 tree, sources, shape, servers, parameters, self.home.describe, rows=rows
-            )
+            ).plan
         except selection.Unsplit:
             return None
 
-    def _servers(self) -> Servers:
+    def servers(self) -> Servers:
+        """The machines that hold the tables."""
         return Servers(self.backend_of, self.modulus_bits())
 
     def _computed(self, resolver: Resolver) -> selection.Resolve:
@@ -296,7 +297,7 @@ class Planner:
             tokens,
             tables,
             shape,
-            self._servers(),
+            self.servers(),
             [],
             self.home.describe,
             lambda _: None,

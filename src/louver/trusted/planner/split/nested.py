@@ -14,8 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from louver.names import fold
-from louver.trusted.planner.ir import Plain, SharedExpr
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plain, Plan, SharedExpr
 from louver.trusted.planner.split import rewrite, whole_block
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
@@ -48,13 +47,13 @@ def plan_nested(
         raise Unsplit
     _require_outer(select, clause.this)
     sources = selection.sources_of(inner, resolve, servers)
-    plan = whole_block.plan_block(inner, sources, shape, servers, parameters, describe)
-    tree = plan.home_tree
-    if plan.kind != "whole" or tree is None or any(tree.args.get(key) for key in _ROW_CHOOSING):
+    block = whole_block.plan_block(inner, sources, shape, servers, parameters, describe)
+    plan, tree = block.plan, block.tree
+    if plan.kind != "whole" or any(tree.args.get(key) for key in _ROW_CHOOSING):
         raise Unsplit
     names = [name for name, _ in describe(block_text(inner, parameters))]
     scope = Scope(sources, shape, servers.modulus_bits, parameters)
-    scope.virtual = _columns(tree, names, plan)
+    scope.virtual = _columns(names, block)
     # Only the subquery's columns are in reach of the outer conditions.
     scope.sources, scope.shown = [], sources
     rewrite.ask_types(select, scope, describe)
@@ -87,12 +86,12 @@ def _require_outer(select: exp.Select, subquery: exp.Subquery) -> None:
         raise Unsplit
 
 
-def _columns(tree: exp.Select, names: list[str], plan: Plan) -> dict[str, SharedExpr | Plain]:
+def _columns(names: list[str], block: whole_block.BlockPlan) -> dict[str, SharedExpr | Plain]:
     """The subquery's output columns that are values of the answer as they are."""
     columns: dict[str, SharedExpr | Plain] = {}
-    for item, name in zip(tree.expressions, names, strict=True):
+    for item, name in zip(block.tree.expressions, names, strict=True):
         bare = item.this if isinstance(item, exp.Alias) else item
-        value = plan.values.get(bare.name) if isinstance(bare, exp.Column) else None
+        value = block.values.get(bare.name) if isinstance(bare, exp.Column) else None
         if value is not None:
             columns[fold(name)] = value
     return columns

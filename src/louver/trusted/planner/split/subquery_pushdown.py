@@ -18,7 +18,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import cost
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.split import whole_block
 from louver.trusted.planner.split.nested import block_text
 from louver.trusted.planner.split.select_positions import select_spans
@@ -120,11 +120,11 @@ def _plan(
         raise Unsplit
     # A block that needs columns from around it does not bind by itself.
     names = [name for name, _ in describe(block_text(select, parameters))]
-    plan = whole_block.plan_block(
+    block = whole_block.plan_block(
         select, sources, shape, servers, parameters, describe, target=target
     )
-    tree = plan.home_tree
-    if plan.kind != "whole" or tree is None or len(tree.expressions) != len(names):
+    plan, tree = block.plan, block.tree
+    if plan.kind != "whole" or len(tree.expressions) != len(names):
         raise Unsplit
     items = []
     for item, name in zip(tree.expressions, names, strict=True):

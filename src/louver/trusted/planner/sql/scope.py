@@ -13,7 +13,16 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import Factor, Key, LiteralValue, Node, Plain, SharedExpr, Sql
+from louver.trusted.planner.ir import (
+    Factor,
+    Key,
+    LiteralValue,
+    Node,
+    Plain,
+    SharedExpr,
+    Sql,
+    TableRef,
+)
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import local_text
@@ -33,7 +42,7 @@ RANDOM_BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table occurrence in FROM."""
+    """One table occurrence in FROM, while it is planned; a plan keeps its `ref`."""
 
     slot: int
     alias: str
@@ -41,8 +50,13 @@ class Source:
     backend: Backend
 
     @property
+    def ref(self) -> TableRef:
+        """The occurrence as a plan names it."""
+        return TableRef(self.slot, self.alias, self.table.id)
+
+    @property
     def server_alias(self) -> str:
-        return f"t{self.slot}"
+        return self.ref.server_alias
 
     @property
     def server_name(self) -> str:
@@ -84,6 +98,11 @@ class Scope:
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
     whole: bool = False
+
+    @property
+    def refs(self) -> tuple[TableRef, ...]:
+        """The block's table occurrences as a plan names them."""
+        return tuple(source.ref for source in self.sources)
 
     @property
     def backend(self) -> Backend:

@@ -1,15 +1,26 @@
-"""A plan: what each server is asked, what is opened, what runs locally, and what all this shows."""
+"""What one server is asked: tables by id, expressions as trees, and how the answer is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from sqlglot import exp
+from louver.trusted.planner.ir.nodes import Node, SharedExpr, Term, terms_of
 
-from louver.trusted.planner.ir import Node, Opening, Plain, SharedExpr, Term, terms_of
-from louver.trusted.planner.sql.scope import Source
-from louver.trusted.vault.facts import Fact
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """One table occurrence of a plan: ``table`` is the id of the table in the catalog that runs
+    the plan, ``alias`` the statement's name for it. Everything else is looked up by the id.
+    """
+
+    slot: int
+    alias: str
+    table: int
+
+    @property
+    def server_alias(self) -> str:
+        """The name of the occurrence in the text that the server is sent."""
+        return f"t{self.slot}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,7 @@ class Output:
 class Joined:
     """One more table of FROM: ``kind`` is CROSS JOIN, JOIN or LEFT JOIN."""
 
-    source: Source
+    source: TableRef
     kind: str
     on: tuple[Node, ...]
 
@@ -73,7 +84,7 @@ class RemoteQuery:
     """
 
     home: tuple[str, str]
-    sources: tuple[Source, ...]
+    sources: tuple[TableRef, ...]
     joins: tuple[Joined, ...]
     outputs: tuple[Output, ...]
     where: tuple[Node, ...] = ()
@@ -84,7 +95,7 @@ class RemoteQuery:
     limit: str = ""
     whole_table: bool = False
     counted: str = ""
-    inner: tuple[Source, ...] = ()
+    inner: tuple[TableRef, ...] = ()
     rows: float = 0.0
     width: int = 0
     probes: tuple[Probe, ...] = ()
@@ -101,6 +112,10 @@ class RemoteQuery:
             needed |= {source.slot for source in self.sources}
         return sorted(needed)
 
+    def table_of(self, slot: int) -> int:
+        """The id of the table that an occurrence of FROM is of."""
+        return next(source.table for source in self.sources if source.slot == slot)
+
     def conditions(self) -> list[Node]:
         """What decides which rows are taken."""
         return [*self.where, *(node for join in self.joins for node in join.on), *self.order]
@@ -111,30 +126,3 @@ class RemoteQuery:
         nodes += [*self.where, *self.group, *self.having, *self.order]
         nodes += [node for join in self.joins for node in join.on]
         return [term for node in nodes for term in terms_of(node)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """The plan of one SELECT.
-
-    ``kind``: ``whole`` (the server aggregates), ``rows`` (the server joins and filters), ``scans``
-    (the server filters table by table), ``home`` (no table of the server is read). ``home_sql`` is
-    what the local DuckDB runs over the opened answers; empty where it is the user's own text.
-    ``reads_secret`` tells whether any encrypted column is read. ``home_tree`` is ``home_sql`` as
-    a tree, and ``values`` are the answer's columns as operands of an outer query. ``opens`` are
-    layers that the server must have opened first. ``replacements`` say which tokens (first, last)
-    of the user's own text are replaced locally, and by what.
-    """
-
-    kind: str
-    remotes: tuple[RemoteQuery, ...]
-    home_sql: str = ""
-    leaks: tuple[Fact, ...] = ()
-    opens: tuple[Opening, ...] = ()
-    replacements: tuple[tuple[int, int, str], ...] = ()
-    names: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    fixed: tuple[tuple[int, str], ...] = ()
-    reads_secret: bool = False
-    home_tree: exp.Select | None = None
-    values: Mapping[str, SharedExpr | Plain] = field(default_factory=dict)
