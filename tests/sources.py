@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import subprocess
 from pathlib import Path
@@ -27,6 +28,14 @@ def sources(*suffixes: str, under: tuple[str, ...] = CODE) -> list[Path]:
         for path in repository_files()
         if path.suffix in suffixes and path.relative_to(ROOT).parts[0] in under
     ]
+
+
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a Python file, the module first. They are parsed once for all tests of the
+    house, and dropped after the last of them.
+    """
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def name(path: Path) -> str:

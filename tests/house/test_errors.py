@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import pickle
 import re
 import string
@@ -20,7 +21,7 @@ import louver
 from louver import errors
 from louver.trusted.apps import cli
 from louver.trusted.executor.settings import SETTINGS
-from tests.sources import ROOT, name, sources
+from tests.sources import ROOT, name, nodes, sources
 
 
 class Use(NamedTuple):
@@ -34,7 +35,7 @@ class Use(NamedTuple):
 
 def calls(path: Path) -> list[ast.Call]:
     calls = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if not isinstance(node, ast.Call) or not node.args:
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -45,6 +46,7 @@ def calls(path: Path) -> list[ast.Call]:
     return calls
 
 
+@functools.cache
 def uses() -> list[Use]:
     uses = []
     for path in sources(".py", under=("src",)):
@@ -57,12 +59,13 @@ def uses() -> list[Use]:
     return uses
 
 
+@functools.cache
 def literals() -> set[str]:
     """Every string in the sources: some codes are chosen first and raised later."""
     return {
         node.value
         for path in sources(".py", under=("src",))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 

@@ -12,7 +12,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.sources import ROOT, name, sources
+from tests.sources import ROOT, name, nodes, sources
 
 PACKAGE = ROOT / "src/louver"
 #: The folders of trusted code that load whatever they import at once.
@@ -35,7 +35,7 @@ def module_of(path: Path) -> str:
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, with the names that it takes from it."""
     modules: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import ROOT, name, repository_files, sources
+from tests.sources import ROOT, name, nodes, repository_files, sources
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -44,7 +44,7 @@ def text_files() -> list[tuple[Path, str]]:
 def python_functions(path: Path) -> list[tuple[str, int, int]]:
     """Name, first line and length of every function; a docstring does not count."""
     functions = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -109,7 +109,7 @@ def test_only_apps_print() -> None:
         f"{name(path)}:{node.lineno}"
         for path in sources(".py", under=("src",))
         if "apps" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in {"print", "breakpoint", "input"}
@@ -136,7 +136,7 @@ def test_names_are_folded_in_one_place() -> None:
         f"{name(path)}:{node.lineno}"
         for path in sources(".py", under=("src",))
         if path != ROOT / "src" / "louver" / "names.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr in {"lower", "upper", "casefold"}
     ]
     in_sql = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import ROOT, name, sources
+from tests.sources import ROOT, name, nodes, sources
 
 #: Participles and pronouns that say nothing of the value; a local is a noun of the thing.
 NAMES = frozenset(("asked", "found", "kept", "made", "one", "place", "told"))
@@ -42,7 +43,7 @@ _PAGES = [*ROOT.glob("*.md"), *sources(".md"), *sources(".toml", under=("src",))
 def bound(path: Path) -> list[tuple[int, str]]:
     """The line and the text of each name that a file binds: locals, parameters, attributes."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         match node:
             case ast.Name(id=word, ctx=ast.Store()) | ast.arg(arg=word):
                 names.append((node.lineno, word))
@@ -53,6 +54,7 @@ def bound(path: Path) -> list[tuple[int, str]]:
     return names
 
 
+@functools.cache
 def prose(path: Path) -> list[tuple[int, str]]:
     """The line and the text of each comment and string of a Python file, or of each line."""
     text = path.read_text(encoding="utf-8")
