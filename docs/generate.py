@@ -59,7 +59,7 @@ AREAS = {
     "csv": "CSV files",
     "file": "Files",
     "policy": "Policies",
-    "package": "Optional packages",
+    "demo": "The demonstration",
     "usage": "The command line",
     "native": "The native module",
     "internal": "Internal errors",

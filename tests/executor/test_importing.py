@@ -10,7 +10,7 @@ import pytest
 
 import louver
 from louver.trusted.client.dbapi import Connection
-from tests.twin import Twin
+from tests.recorded import RecordedSession
 
 MADE = (
     "CREATE SCHEMA side",
@@ -60,18 +60,20 @@ def _told(con: Connection) -> object:
 def test_the_round_trip(tmp_path: Path, key_file: Path, source: Path) -> None:
     moved = tmp_path / "elsewhere's"
     shutil.move(source, moved)
-    twin = Twin(tmp_path / "target.duckdb", key_file)
-    watched, con = twin.recorded, twin.louver
-    twin.run(f"IMPORT DATABASE '{_quoted(moved)}'")
+    watched = RecordedSession(tmp_path / "target.duckdb", key_file, "sealed")
+    con = Connection(watched.session)
+    con.execute(f"IMPORT DATABASE '{_quoted(moved)}'")
+    plain = duckdb.connect()
+    plain.execute(f"IMPORT DATABASE '{_quoted(moved)}'")
     for query in QUERIES:
-        twin.run(query, ordered=True)
+        assert con.execute(query).fetchall() == plain.execute(query).fetchall(), query
     with louver.connect(f"duckdb:///{tmp_path}/source.duckdb", keys=key_file) as old:
         assert _told(con) == _told(old)
     assert not watched.holds(b"axolotl", b"zebra", b"elsewhere", b"glad")
     with pytest.raises(louver.Error, match="already exists"):
         con.execute(f"IMPORT DATABASE '{_quoted(moved)}'")
     assert con.execute("SELECT count(*) FROM parent").fetchall() == [(2,)]
-    twin.close()
+    con.close()
 
 
 @pytest.mark.parametrize("begun", [False, True])

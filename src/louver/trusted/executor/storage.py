@@ -19,7 +19,9 @@ from louver.trusted.executor.ledger import Fact, Ledger
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
-from louver.trusted.planner.ir import Node, RemoteQuery, TableRef
+from louver.trusted.planner.ir import Node
+from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.engines.engine import Engine
@@ -46,9 +48,9 @@ class Parts:
 class Filter:
     """What the server applies before it sends rows, with the statement's numbers."""
 
-    source: TableRef
-    nodes: tuple[Node, ...]
-    literals: tuple[str, ...]
+    source: Source
+    nodes: list[Node]
+    literals: Sequence[str]
 
 
 class Request(Protocol):

@@ -13,16 +13,7 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import (
-    Factor,
-    Key,
-    LiteralValue,
-    Node,
-    Plain,
-    SharedExpr,
-    Sql,
-    TableRef,
-)
+from louver.trusted.planner.ir import Factor, Key, LiteralValue, Node, Plain, SharedExpr, Sql
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import local_text
@@ -42,7 +33,7 @@ RANDOM_BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table occurrence in FROM, while it is planned; a plan keeps its `ref`."""
+    """One table occurrence in FROM."""
 
     slot: int
     alias: str
@@ -50,13 +41,8 @@ class Source:
     backend: Backend
 
     @property
-    def ref(self) -> TableRef:
-        """The occurrence as a plan names it."""
-        return TableRef(self.slot, self.alias, self.table.id)
-
-    @property
     def server_alias(self) -> str:
-        return self.ref.server_alias
+        return f"t{self.slot}"
 
     @property
     def server_name(self) -> str:
@@ -84,7 +70,8 @@ class Scope:
 
     ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
     what is computed on them is a leak of those tables. ``whole`` tells that the block reads all
-    rows of one table, of which the client knows the numbers.
+    rows of one table, of which the client knows the numbers. ``filters`` are the conditions under
+    which aggregates count a row.
     """
 
     sources: list[Source]
@@ -98,11 +85,7 @@ class Scope:
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
     whole: bool = False
-
-    @property
-    def refs(self) -> tuple[TableRef, ...]:
-        """The block's table occurrences as a plan names them."""
-        return tuple(source.ref for source in self.sources)
+    filters: list[Node] = field(default_factory=list)
 
     @property
     def backend(self) -> Backend:
