@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 import duckdb
 
 from louver import errors
-from louver.names import fold
+from louver.trusted.client import advised_script
 from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import printed
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.plan_leakage import facts_of
-from louver.trusted.executor.schema import constraints, objects
+from louver.trusted.executor.schema import constraints
 from louver.trusted.planner.advisor import advise
 from louver.trusted.planner.advisor.estimate import Estimate
 from louver.trusted.planner.advisor.what_if import (
@@ -38,7 +39,6 @@ from louver.trusted.vault.scheme import rows, scheme_of
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _HELD = "louver_held"
 
 
@@ -61,15 +61,14 @@ class Report:
     """All that is recommended for a workload.
 
     ``beside`` is what the server learns by all of it together and by no column's change alone;
-    ``remake`` are statements, by table, for what cannot be changed in place; ``policy`` is the
-    TOML under which they, and new databases, are made.
+    ``script`` applies it to this database, and ``policy`` is the TOML for new ones.
     """
 
     statements: dict[int, str]
     plans: dict[int, tuple[advise.Trial, advise.Trial]]
     items: list[Item]
     beside: list[Fact]
-    remake: dict[str, list[str]]
+    script: advised_script.Script
     policy: str
     failed: dict[int, str] = field(default_factory=dict)
 
@@ -113,9 +112,12 @@ def report(context: Context, text: str) -> Report:
     items = _items(context, catalog, results.recommendations, groups)
     facts = {fact for item in items for fact in item.reveals}
     beside = [fact for fact in _new(context, results) if fact not in facts]
-    remade = _remade(context, list(results.changes))
+    for group, label in groups.items():
+        for position in group.places:
+            catalog.column(*position)[1].group = f"{label}@{catalog.database_id}"
+    script = advised_script.of(context, catalog, list(results.changes))
     policy = _policy(catalog, list(results.changes), groups)
-    return Report(statements, plans, items, beside, remade, policy, failed)
+    return Report(statements, plans, items, beside, script, policy, failed)
 
 
 def held(table: Table, expression: str) -> tuple[str, str] | None:
@@ -169,7 +171,7 @@ def _item(
     parts: Sequence[advise.Recommendation],
     groups: dict[Grouped, str],
 ) -> Item:
-    changed = [position for part in parts for position in _places(part.change)]
+    changed = [position for part in parts for position in advised_script.places_of(part.change)]
     own = {(t.label, c.name) for t, c in (catalog.column(*position) for position in changed)}
     facts = [
         fact
@@ -179,7 +181,7 @@ def _item(
     warnings = cardinality.warned(facts, catalog)
     queries = sorted({number for part in parts for number in part.queries})
     raises = [
-        _raise(catalog, part.change.member, part.level)
+        advised_script.raising(catalog, part.change.member, part.level)
         for part in parts
         if isinstance(part.change, Raised)
     ]
@@ -192,24 +194,22 @@ def _item(
                 f"{_label(catalog, member)} is searchable by LIKE, {other.level}",
             )
             table, column = catalog.column(*member)
-            raises = [
-                f"policy [{_key(table.label)}] {_key(column.name)}: text = true",
-                _raise(catalog, member, other.level),
-            ]
+            clause = printed.clause(column, context.catalog, context.backend)
+            raises = [f"{_label(catalog, member)} {clause}, by the script below"]
         case Grouped(places):
             names = " and ".join(_label(catalog, member) for member in sorted(places))
             kind, title = "join", f"{names} in one join group, {other.level}"
-            group = json.dumps(groups[other.change])
+            group = groups[other.change].replace("'", "''")
             raises += [
-                f"policy [{_key(catalog.column(*position)[0].label)}]"
-                f" {_key(catalog.column(*position)[1].name)}: join = {group}"
+                f"{_label(catalog, position)} WITH (join = '{group}'), by the script below"
                 for position in sorted(places)
             ]
         case Computed():
             table, _ = catalog.column(*other.change.member)
             kind = "computed"
             title = f"{table.label} holds {other.change.written}, may reveal {other.level}"
-            raises = [f"CREATE TABLE {table.label} (…, {_defined(other.change, other.level)})"]
+            definition = advised_script.defined(other.change, other.level)
+            raises = [f"CREATE TABLE {table.label} (…, {definition})"]
     return Item(kind, title, other.level, queries, other.saving(), facts, warnings, raises)
 
 
@@ -227,27 +227,9 @@ def _new(context: Context, results: advise.Advice) -> list[Fact]:
     return [fact for fact in context.ledger.new(later) if fact not in today]
 
 
-def _places(change: Change) -> list[Place]:
-    return sorted(change.places) if isinstance(change, Grouped) else [change.member]
-
-
-def _raise(catalog: Catalog, member: Place, level: str) -> str:
-    table, column = catalog.column(*member)
-    return f"ALTER TABLE {table.label} ALTER COLUMN {_name(column.name)} MAY REVEAL {level}"
-
-
 def _label(catalog: Catalog, member: Place) -> str:
     table, column = catalog.column(*member)
     return f"{table.label}.{column.name}"
-
-
-def _defined(change: Computed, level: str) -> str:
-    enc = f"ENC MAY REVEAL {level}"
-    return f"{_name(change.name)} {change.type} {enc} GENERATED ALWAYS AS ({change.written})"
-
-
-def _name(name: str) -> str:
-    return name if _NAME.fullmatch(name) else quoted(name)
 
 
 # ---------------------------------------------------------------------- to apply it
@@ -261,37 +243,6 @@ def _labels(catalog: Catalog, groups: Sequence[Grouped]) -> dict[Grouped, str]:
         table, column = min(places, key=lambda position: position[0].row_count)
         by_name[group] = f"{table.label}.{column.name}"
     return by_name
-
-
-def _remade(context: Context, changes: Sequence[Change]) -> dict[str, list[str]]:
-    """Statements that make tables anew which get generated columns or join groups."""
-    wanted: dict[int, list[Computed]] = {}
-    for change in changes:
-        if isinstance(change, Computed):
-            wanted.setdefault(change.member[0], []).append(change)
-        elif isinstance(change, Grouped):
-            for position in change.places:
-                wanted.setdefault(position[0], [])
-    results = {}
-    for table in context.catalog.tables.values():
-        if table.id not in wanted:
-            continue
-        sql = objects.introspected(context, "TABLE", table.schema, table.name)
-        added = [
-            f"{_name(other.name)} {other.type} GENERATED ALWAYS AS ({other.written})"
-            for other in wanted[table.id]
-        ]
-        entries = ", ".join([sql.rstrip().removesuffix(")"), *added]) + ")"
-        listed = ", ".join(_name(c.name) for c in table.columns if not c.expression)
-        old = _name(f"{table.name}_before")
-        origin = f"{quoted(table.schema)}.{old}" if fold(table.schema) != "main" else old
-        results[table.label] = [
-            f"ALTER TABLE {table.label} RENAME TO {old}",
-            entries,
-            f"INSERT INTO {table.label} ({listed}) SELECT {listed} FROM {origin}",
-            f"DROP TABLE {origin}",
-        ]
-    return results
 
 
 def _policy(catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, str]) -> str:
@@ -361,7 +312,9 @@ def as_json(results: Report) -> dict[str, object]:
             for item in results.items
         ],
         "beside": [fact_json(fact) for fact in results.beside],
-        "remake": results.remake,
+        "script": results.script.statements,
+        "last": results.script.last,
+        "notes": results.script.notes,
         "policy": results.policy,
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ class Policy:
                 ceiling = rule.ceiling
             scheme = scheme or rule.scheme
         existing_rows = self._resolved(table, column, type_, scheme, ceiling)
-        return self.detailed(existing_rows, table, column)
+        return self.detailed(existing_rows, table, column, declared)
 
     def inherited(self, scheme: str, ceiling: str, type_: str) -> Protection:
         """How a column is kept that takes over the protection of those that it is computed from:
@@ -147,11 +147,17 @@ class Policy:
         onion = self.profile == "cryptdb"
         return Protection(True, "onion" if onion else "sealed", ceiling, text=onion)
 
-    def detailed(self, protection: Protection, table: str, column: str) -> Protection:
-        """What a rule says beyond scheme and ceiling; only onions are searchable by themselves."""
+    def detailed(
+        self, protection: Protection, table: str, column: str, declared: Declared | None = None
+    ) -> Protection:
+        """What the SQL or a rule says beyond scheme and ceiling; only onions are searchable by
+        themselves.
+        """
         if self.storage == FILES:
             return protection
         rule = self.rule(table, column) or Rule()
+        if declared is not None and declared.options:
+            rule = replace(rule, **_entries(f"{table}.{column}", declared.options))
         searchable = protection.scheme == "onion" if rule.text is None else rule.text
         return replace(
             protection,
@@ -226,6 +232,21 @@ def _rule(path: str, where: str, value: object) -> Rule:
     if row is not None and rule.ceiling and not allows(rule.ceiling, row.ceiling):
         raise _format(path, f"{where}: {row.name} reveals {row.ceiling}, above {rule.ceiling}")
     return rule
+
+
+def _entries(column: str, options: Sequence[tuple[str, str | bool]]) -> dict[str, Any]:
+    """The entries of WITH in a declaration, each a word that a policy knows."""
+    words = _words()
+    for key, value in options:
+        listed = words.get(key, ()) if key not in ("scheme", "may_reveal") else ()
+        fits = {"join": isinstance(value, str), "text": isinstance(value, bool)}.get(
+            key, value in listed
+        )
+        if not fits:
+            known = ", ".join(("join", "text", *list(words)[2:]))
+            detail = f"{key} = {value} is not known; the keys are {known}"
+            raise errors.make("enc.options", column=column, detail=detail)
+    return dict(options)
 
 
 def _words() -> dict[str, tuple[str, ...]]:

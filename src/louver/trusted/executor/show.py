@@ -26,10 +26,12 @@ from louver.trusted.executor import (
 )
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import printed
 from louver.trusted.executor.explain_change import analyzed
 from louver.trusted.executor.explain_change import statement as explained_at_home
 from louver.trusted.executor.front import Common, Configurable
 from louver.trusted.executor.ledger import Fact, so_far
+from louver.trusted.executor.schema import head
 from louver.trusted.executor.schema_queries import asks_schema
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.advisor import estimate
@@ -300,12 +302,25 @@ def show(
     match = _LEAKAGE.match(text.plain)
     if match is None:
         words = lexer.words(tokens, 4)
+        if words[1:3] == ["CREATE", "TABLE"] and isinstance(context, Context):
+            return _created(context, tokens)
         if len(words) == 2 and context.catalog.named("", tokens[1].text) is None:
             value = settings.value(context, tokens[1].text)
             if value is not None:
                 return value
         return _at_home(context, text, parameters)
     return reported_leakage.answer(context, match["table"])
+
+
+def _created(context: Context, tokens: Sequence[Token]) -> Answer:
+    """SHOW CREATE TABLE: statements that create a table again, as they need no policy."""
+    name, end = head.names(tokens, 3)
+    table = context.catalog.named(name[-2] if len(name) > 1 else "", name[-1]) if name else None
+    if table is None or end != len(tokens):
+        raise errors.make("table.missing", table=".".join(name))
+    statements = [printed.create_table(context, table), *printed.beside(context, table)]
+    rows = pa.table({"table_name": [table.label], "sql": [";\n".join(statements)]})
+    return Answer(rows, [("table_name", "VARCHAR"), ("sql", "VARCHAR")])
 
 
 def schema(

@@ -2,7 +2,8 @@
 
 Each recommendation lists its saving (estimated from row counts, bounds and the link's speed), what
 the server would newly learn, and the statement that applies it. Nothing is run, and only a request
-for the catalog is sent. The output ends with a policy for tables that must be created again.
+for the catalog is sent. The output ends with a script that applies all of it and needs no policy,
+and with a policy for new databases.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from louver.trusted.apps.cli_connection import opened
 
 if TYPE_CHECKING:
     from louver.trusted.client.advice import Item, Report
+    from louver.trusted.client.advised_script import Script
     from louver.trusted.planner.advisor.estimate import Estimate
 
 
@@ -61,10 +63,19 @@ def lines(report: Report) -> list[str]:
     if report.beside:
         text_lines += ["", "With all of this the server would also learn:"]
         text_lines += [f"   + {fact.text} [{fact.level}]" for fact in report.beside]
-    for label, statements in report.remake.items():
-        text_lines += ["", f"-- create {label} again, under the policy below:"]
-        text_lines += [f"{statement};" for statement in statements]
-    return [*text_lines, "", "# policy.toml", report.policy]
+    return [*text_lines, *_script(report.script), "", "# policy.toml, for new databases"] + [
+        report.policy
+    ]
+
+
+def _script(script: Script) -> list[str]:
+    """The statements, complete without a policy; what drops the former tables is commented."""
+    text_lines = ["", "-- applies all of this, with or without a policy:"]
+    text_lines += [f"{statement};" for statement in script.statements]
+    if script.last:
+        text_lines += ["-- afterwards, when the rows were looked at:"]
+        text_lines += [f"-- {statement};" for statement in script.last]
+    return text_lines + [f"-- {note}" for note in script.notes]
 
 
 def _item(rank: int, item: Item) -> list[str]:

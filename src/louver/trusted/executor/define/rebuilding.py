@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ from louver.trusted.executor import row_writer, server_storage
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import constraints, representations, tables
-from louver.trusted.vault import schemes
+from louver.trusted.vault import scheme, schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.protection import Protection
 from louver.wire.messages import Statement
@@ -34,8 +35,7 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
     ``table`` is the working catalog's. Returns the representations that came, and the server's
     columns that went.
     """
-    protection = Protection(True, column.scheme, column.ceiling)
-    protection = context.policy.detailed(protection, table.label, column.name)
+    protection = detailed(context, table, column)
     declared = constraints.read(context.local.binder, table.schema, table.name)
     known = declared.get(fold(column.name), constraints.Known())
     fresh, gone = representations.fit(column, protection, known, context.backend)
@@ -49,6 +49,15 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
         if table.row_count:
             _seal_again(context, table, column)
     return fresh, gone
+
+
+def detailed(context: Context, table: Table, column: Column) -> Protection:
+    """How a column is kept that stays what it is, with what the policy adds."""
+    protection = Protection(True, column.scheme, column.ceiling)
+    protection = context.policy.detailed(protection, table.label, column.name)
+    own = scheme.details(column)
+    text = protection.text or bool(own.pop("text"))
+    return replace(protection, text=text, **own)
 
 
 def _seal_again(context: Context, table: Table, column: Column) -> None:

@@ -32,6 +32,8 @@ class Declared:
     column: str
     scheme: str
     ceiling: str
+    #: what a policy could say beyond these: the entries of WITH, in their order
+    options: tuple[tuple[str, str | bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,32 @@ def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
         if ceiling not in LEVELS:
             raise errors.make("enc.level", level=ceiling, known=", ".join(LEVELS))
         used += 3
+    options, used = _options(element, index + 1 + used, used)
     if used:
         end = element[index + used].end + 1
-    return Declared(element[0].text, scheme, ceiling), start, end
+    return Declared(element[0].text, scheme, ceiling, options), start, end
+
+
+def _options(
+    element: list[Token], at: int, used: int
+) -> tuple[tuple[tuple[str, str | bool], ...], int]:
+    """The entries of WITH (key = value, …), and how many tokens are used up to their end."""
+    words = [keyword(token.text) for token in element[at : at + 2]]
+    if words != ["WITH", "("]:
+        return (), used
+    entries: list[tuple[str, str | bool]] = []
+    position = at + 2
+    while position + 3 < len(element) and element[position + 1].text == "=":
+        value, word = element[position + 2], keyword(element[position + 2].text)
+        literal = value.token_type == TokenType.STRING
+        given = word == "TRUE" if not literal and word in ("TRUE", "FALSE") else value.text
+        entries.append((fold(element[position].text), given))
+        position += 4
+        if element[position - 1].text != ",":
+            break
+    if not entries or element[position - 1].text != ")":
+        raise errors.make("enc.options", column=element[0].text, detail="a list is not closed")
+    return tuple(entries), used + position - at
 
 
 def read_ceiling(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
