@@ -78,11 +78,9 @@ format: setup  ## put all sources into their form
 	$(BIN)/ruff format
 	cargo fmt --all
 
-# The wheel bears its bill of materials in *.dist-info/sboms (PEP 770); a copy lies beside it.
-wheel: setup  ## build dist/*.whl with its bill of materials (SBOM)
-	$(RUN) -m tools.sbom dist/louver.cdx.json
-	PATH=$(abspath $(BIN)):$$PATH $(BIN)/maturin build --quiet --release --out dist \
-		--sbom-include dist/louver.cdx.json
+# The wheel contains its bill of materials in *.dist-info/sboms (PEP 770); a copy is beside it.
+wheel: setup  ## build wheel, sdist and bill of materials (SBOM) in dist/, and print their sizes
+	$(RUN) -m tools.package dist
 
 bench: $(VENV)/.bench $(VENV)/.release  ## measure against named peers; writes tables and plots
 	$(RUN) -m bench

@@ -59,7 +59,7 @@ AREAS = {
     "csv": "CSV files",
     "file": "Files",
     "policy": "Policies",
-    "demo": "The demonstration",
+    "package": "Optional packages",
     "usage": "The command line",
     "native": "The native module",
     "internal": "Internal errors",

@@ -1,8 +1,9 @@
 """`python -m tools.sbom FILE`: write the bill of materials of the wheel, as CycloneDX JSON.
 
 It lists the crates that are linked into the compiled module, with the checksums of Cargo.lock, and
-the Python packages that an installation brings along, in the versions of requirements.lock. The
-same sources give the same bytes: there is no timestamp, no random number and no local path.
+the Python packages that an installation brings along, in the versions of requirements.lock; those
+that only an extra of pyproject.toml brings are optional. The same sources give the same bytes:
+there is no timestamp, no random number and no local path.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 Component = dict[str, Any]
 #: A line of `cargo tree`: name, version, perhaps a path or a kind, then the licence.
 _CRATE = re.compile(r"^(\S+) v(\S+)[^|]*\|(.*)$")
+#: The extras that the code of the wheel uses. Others bring data, or what examples need.
+USED = ("lake", "providers", "web")
 _OSI = "License :: OSI Approved :: "
 
 
@@ -48,7 +51,7 @@ def bill() -> dict[str, Any]:
         "licenses": [{"expression": project["license"]}],
         "purl": f"pkg:pypi/{project['name']}@{project['version']}",
     }
-    components = [*crates(), *distributions(project["dependencies"])]
+    components = [*crates(), *packages(project)]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -56,7 +59,12 @@ def bill() -> dict[str, Any]:
         "metadata": {"component": wheel},
         "components": components,
         "dependencies": [
-            {"ref": wheel["bom-ref"], "dependsOn": [part["bom-ref"] for part in components]}
+            {
+                "ref": wheel["bom-ref"],
+                "dependsOn": [
+                    part["bom-ref"] for part in components if part["scope"] == "required"
+                ],
+            }
         ],
     }
 
@@ -74,6 +82,20 @@ def crates() -> list[Component]:
     return [
         _crate(name, version, sums[name, version], licence)
         for name, version, licence in sorted(linked)
+    ]
+
+
+def packages(project: dict[str, Any]) -> list[Component]:
+    """The core dependencies of the wheel and theirs, and as optional what the extras add."""
+    core = distributions(project["dependencies"])
+    required = {part["name"] for part in core}
+    extras = project["optional-dependencies"]
+    own = f"{project['name']}["
+    wanted = [text for name in USED for text in extras[name] if not text.startswith(own)]
+    return core + [
+        part | {"scope": "optional"}
+        for part in distributions(wanted)
+        if part["name"] not in required
     ]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 
 import louver
+from tests.twin import Twin
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
@@ -24,24 +24,21 @@ def con(open_connection) -> Any:
 
 def test_codes_of_texts_know_no_collation(con) -> None:
     rows = ", ".join(f"({i}, '{'Abc' if i % 2 else 'aBC'}')" for i in range(20))
-    duck = duckdb.connect()
-    con.execute("CREATE TABLE t (n INT, s VARCHAR ENC)")
-    duck.execute("CREATE TABLE t (n INT, s VARCHAR)")
+    twin = Twin.beside(con)
+    twin.run("CREATE TABLE t (n INT, s VARCHAR ENC)")
     queries = (
         "SELECT count(*) FROM t WHERE s = 'abc'",
         "SELECT count(*) FROM (SELECT DISTINCT s FROM t)",
         "SELECT count(*) FROM t WHERE s IN ('ABC', 'x')",
         "SELECT count(*) FROM t WHERE s > 'abb'",
     )
-    for target in (con, duck):
-        target.execute(f"INSERT INTO t VALUES {rows}")
+    twin.run(f"INSERT INTO t VALUES {rows}")
     for setting in ("SET default_collation = 'nocase'", "RESET default_collation"):
-        con.execute(setting)
-        duck.execute(setting)
+        twin.run(setting)
         # DDL of any kind makes the databases at home anew; the setting stays.
         con.execute("CREATE OR REPLACE VIEW v AS SELECT 1 AS x")
         for sql in queries:
-            assert con.execute(sql).fetchall() == duck.execute(sql).fetchall(), (setting, sql)
+            twin.run(sql)
 
 
 def test_numbers_of_every_kind_meet_a_double(con) -> None:
@@ -53,26 +50,19 @@ def test_numbers_of_every_kind_meet_a_double(con) -> None:
 
 
 def test_a_decimal_with_an_exponent_is_what_duckdb_makes_of_it(con) -> None:
-    duck = duckdb.connect()
-    con.execute("CREATE TABLE t (n INT ENC)")
-    duck.execute("CREATE TABLE t (n INT)")
-    for target in (con, duck):
-        target.execute("INSERT INTO t VALUES (1), (10), (100)")
-    sql, values = "SELECT n FROM t WHERE n = ?", [Decimal("1E+1")]
-    assert con.execute(sql, values).fetchall() == duck.execute(sql, values).fetchall()
+    twin = Twin.beside(con)
+    twin.fill("CREATE TABLE t (n INT ENC)", "INSERT INTO t VALUES (1), (10), (100)")
+    twin.run("SELECT n FROM t WHERE n = ?", [Decimal("1E+1")])
 
 
 def test_a_sum_that_may_overflow_is_duckdbs(con) -> None:
-    most = 2**127 - 1
-    con.execute("CREATE TABLE t (l INT, h HUGEINT ENC, d DECIMAL(38,4) ENC)")
-    con.execute(f"INSERT INTO t VALUES (1, {most}, {10**34 - 1}.9999), (2, {most}, 7)")
-    with pytest.raises(louver.Error, match="Overflow"):
-        con.execute("SELECT sum(h) FROM t WHERE l > 0").fetchall()
-    duck = duckdb.connect()
-    duck.execute("CREATE TABLE t (l INT, d DECIMAL(38,4))")
-    duck.execute(f"INSERT INTO t VALUES (1, {10**34 - 1}.9999), (2, 7)")
-    sql = "SELECT sum(d)::VARCHAR, avg(d) FROM t WHERE l > 0"
-    assert con.execute(sql).fetchall() == duck.execute(sql).fetchall()
+    most, twin = 2**127 - 1, Twin.beside(con)
+    twin.fill(
+        "CREATE TABLE t (l INT, h HUGEINT ENC, d DECIMAL(38,4) ENC)",
+        f"INSERT INTO t VALUES (1, {most}, {10**34 - 1}.9999), (2, {most}, 7)",
+    )
+    assert "Overflow" in str(twin.fails("SELECT sum(h) FROM t WHERE l > 0"))
+    twin.run("SELECT sum(d)::VARCHAR, avg(d) FROM t WHERE l > 0")
 
 
 def test_a_generated_column_depends_on_its_row_alone(con) -> None:

@@ -15,7 +15,8 @@ from louver.trusted.apps import cli
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.planner.ir import Opening
-from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column
+from louver.trusted.vault.catalog import Catalog, Column
+from louver.trusted.vault.seen_values import MANY, MOST_SEEN
 
 CODED = (
     "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT "

@@ -7,16 +7,15 @@ empty and long texts, NULL.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
-from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import louver
 from tests.generated import cases
+from tests.twin import Twin
 
 TYPES = {
     "i": "INTEGER", "b": "BIGINT", "u": "UBIGINT", "h": "HUGEINT", "d": "DECIMAL(10,2)",
@@ -118,44 +117,32 @@ def query(rng: Random) -> str:
 
 
 @pytest.fixture
-def both(open_connection, tmp_path):
+def twin(open_connection, tmp_path) -> Iterator[Twin]:
     policy = tmp_path / "policy.toml"
     groups = "\n".join(f'{name} = {{scheme = "onion", join = "{name}"}}' for name in TYPES)
     policy.write_text(f'["*"]\n{groups}\n')
-    con, duck = open_connection("cryptdb", policy=policy), duckdb.connect()
+    twin = Twin.beside(open_connection("cryptdb", policy=policy), own_errors=True)
     rng = Random(4)
     for table in ("r", "s"):
         columns = ", ".join(f"{name} {type_} ENC" for name, type_ in TYPES.items())
-        con.execute(f"CREATE TABLE {table} (n INTEGER, {columns})")
-        duck.execute(f"CREATE TABLE {table} (n INTEGER, {columns.replace(' ENC', '')})")
         rows = [f"({n}, {', '.join(stored(name, rng) for name in TYPES)})" for n in range(40)]
-        for target in (con, duck):
-            target.execute(f"INSERT INTO {table} VALUES {', '.join(rows)}")
-    con.execute("SET link_bandwidth = '10B/s'")
-    yield con, duck
-    duck.close()
-
-
-def outcome(connection: Any, sql: str) -> object:
-    """The rows, in order only where the query gives one; or that it failed."""
-    try:
-        rows = connection.execute(sql).fetchall()
-    except (louver.Error, duckdb.Error):
-        return "error"
-    texts = [repr(row) for row in rows]
-    return texts if "LIMIT" in sql else sorted(texts)
+        twin.fill(
+            f"CREATE TABLE {table} (n INTEGER, {columns})",
+            f"INSERT INTO {table} VALUES {', '.join(rows)}",
+        )
+    twin.louver.execute("SET link_bandwidth = '10B/s'")
+    yield twin
+    twin.plain.close()
 
 
 @pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
-def test_answers_equal(both) -> None:
-    con, duck = both
-
+def test_answers_equal(twin: Twin) -> None:
     @settings(max_examples=cases(150), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         sql = query(Random(seed))
-        assert outcome(con, sql) == outcome(duck, sql), sql
+        twin.either(sql, ordered="LIMIT" in sql)
 
     check()
-    shown = {row[1] for row in con.execute("SHOW LEAKAGE").fetchall() if row[2] == "order"}
+    shown = {row[1] for row in twin.rows("SHOW LEAKAGE") if row[2] == "order"}
     assert len(shown) > 5

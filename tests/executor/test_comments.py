@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from louver import errors
+from louver.trusted.backends.duckdb import BACKEND
 from louver.trusted.planner import postcondition
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.private.postcondition import require_public
 from louver.trusted.planner.sql import lexer, trees
 from louver.wire import question_codec
 from louver.wire.questions import Protocol, Shape
 from tests.providers.fake import Fake
 from tests.recorded import RecordedSession
+from tests.twin import Twin
 
 CANARY = "marmoset-under-the-stairs"
 STATEMENTS = (
@@ -89,10 +90,10 @@ def test_settings_go_without_comments(tmp_path: Path, key_file: Path) -> None:
 @pytest.mark.parametrize("comment", ["-- a\n", "/* a */", "/* a /* b */ */", "--"])
 def test_the_postcondition_refuses_a_comment(comment: str) -> None:
     remote = RemoteQuery(("main", "t"), (), (), ())
-    postcondition.check("SELECT 1 AS louver_c0", remote)
+    postcondition.check("SELECT 1 AS louver_c0", remote, {}, BACKEND)
     for text in (f"SELECT {comment} 1 AS louver_c0", f"SELECT 1 AS louver_c0 {comment}"):
         with pytest.raises(errors.Error) as caught:
-            postcondition.check(text, remote)
+            postcondition.check(text, remote, {}, BACKEND)
         assert caught.value.code == "internal.check"
     shape = Shape(Protocol.SELECT, "t", where=f"a = 1 {comment}")
     with pytest.raises(errors.Error) as caught:
@@ -119,18 +120,10 @@ def test_texts_are_cut_where_duckdb_cuts_them() -> None:
         "SELECT city, pay! FROM staff WHERE pay > ?",  # read by DuckDB alone, with a placeholder
     ],
 )
-def test_comments_stand_wherever_duckdb_takes_them(
-    tmp_path: Path, key_file: Path, sql: str
-) -> None:
-    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
-    plain = duckdb.connect()
-    for statement in ("CREATE TABLE staff (pay INT ENC, city VARCHAR)",
-                "INSERT INTO staff VALUES (4, 'Oslo'), (7, 'Rome'), (1, 'Rome')"):  # fmt: skip
-        watched.session.execute(statement)
-        plain.execute(statement.replace(" ENC", ""))
-    answer = watched.session.execute(sql.replace("{0}", CANARY), [3])
-    assert answer.rows is not None
-    rows = watched.session.python_rows(answer.rows)
-    assert sorted(rows) == sorted(plain.execute(sql, [3]).fetchall())
-    assert not watched.holds(CANARY.encode())
-    watched.session.close()
+def test_comments_stand_wherever_duckdb_takes_them(twin: Twin, sql: str) -> None:
+    twin.fill(
+        "CREATE TABLE staff (pay INT ENC, city VARCHAR)",
+        "INSERT INTO staff VALUES (4, 'Oslo'), (7, 'Rome'), (1, 'Rome')",
+    )
+    assert twin.run(sql.replace("{0}", CANARY), [3])
+    assert not twin.recorded.holds(CANARY.encode())

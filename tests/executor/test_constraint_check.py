@@ -16,6 +16,7 @@ from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.tap import Tap
+from tests.twin import Twin, outcome_of
 
 
 @pytest.fixture
@@ -53,20 +54,16 @@ CASES = {
 
 
 @pytest.mark.parametrize("tables", CASES)
-def test_the_message_is_that_of_duckdb(session: Session, tables: str) -> None:
+def test_the_message_is_that_of_duckdb(twin: Twin, tables: str) -> None:
     broken = CASES[tables]
-    plain = duckdb.connect(":memory:")
-    plain.execute(tables.replace("{}", ""))
-    session.execute(tables.replace("{}", "ENC"))
+    twin.fill(*tables.replace("{}", "ENC").split("; "))
     if "NOT NULL" not in tables and "CHECK" not in tables and "REFERENCES" not in tables:
-        plain.execute(broken)
-        session.execute(broken)
-    with pytest.raises(duckdb.ConstraintException) as wanted:
-        plain.execute(broken)
-    with pytest.raises(errors.IntegrityError) as caught:
-        session.execute(broken)
-    assert str(caught.value) == str(wanted.value)
-    assert caught.value.code == "duckdb.constraint"
+        twin.run(broken)
+    expected, actual = outcome_of(twin.plain, broken), outcome_of(twin.louver, broken)
+    assert isinstance(expected.error, duckdb.ConstraintException)
+    assert isinstance(actual.error, errors.IntegrityError)
+    assert str(actual.error) == str(expected.error)
+    assert actual.code == "duckdb.constraint"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 import louver
 from louver.trusted.client.dbapi import Connection
-from tests.recorded import RecordedSession
+from tests.twin import Twin
 
 MADE = (
     "CREATE SCHEMA side",
@@ -60,20 +60,18 @@ def _told(con: Connection) -> object:
 def test_the_round_trip(tmp_path: Path, key_file: Path, source: Path) -> None:
     moved = tmp_path / "elsewhere's"
     shutil.move(source, moved)
-    watched = RecordedSession(tmp_path / "target.duckdb", key_file, "sealed")
-    con = Connection(watched.session)
-    con.execute(f"IMPORT DATABASE '{_quoted(moved)}'")
-    plain = duckdb.connect()
-    plain.execute(f"IMPORT DATABASE '{_quoted(moved)}'")
+    twin = Twin(tmp_path / "target.duckdb", key_file)
+    watched, con = twin.recorded, twin.louver
+    twin.run(f"IMPORT DATABASE '{_quoted(moved)}'")
     for query in QUERIES:
-        assert con.execute(query).fetchall() == plain.execute(query).fetchall(), query
+        twin.run(query, ordered=True)
     with louver.connect(f"duckdb:///{tmp_path}/source.duckdb", keys=key_file) as old:
         assert _told(con) == _told(old)
     assert not watched.holds(b"axolotl", b"zebra", b"elsewhere", b"glad")
     with pytest.raises(louver.Error, match="already exists"):
         con.execute(f"IMPORT DATABASE '{_quoted(moved)}'")
     assert con.execute("SELECT count(*) FROM parent").fetchall() == [(2,)]
-    con.close()
+    twin.close()
 
 
 @pytest.mark.parametrize("begun", [False, True])

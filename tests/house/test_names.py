@@ -6,13 +6,13 @@ server, whatever the name beside it is.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import duckdb
 import pytest
 
 from louver.names import TABLE_IS, fold, folded_sql, keyword
-from tests.recorded import RecordedSession
+from tests.twin import Twin
 
 SECRET = "axolotl-in-the-attic"
 STATEMENTS = f"""
@@ -70,28 +70,13 @@ SELECT A FROM "ÖL" ORDER BY a
 """.strip().splitlines()
 
 
-def run_both(watched: RecordedSession, plain: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """A statement on both."""
-    plain.execute(sql.replace("{0}", ""))
-    watched.session.execute(sql.replace("{0}", " ENC"))
-
-
 @pytest.mark.parametrize("profile", ["sealed", "cryptdb"])
-def test_names_that_differ_in_other_letters(tmp_path: Path, key_file: Path, profile: str) -> None:
-    watched, plain = (
-        RecordedSession(tmp_path / "watched.duckdb", key_file, profile),
-        duckdb.connect(),
-    )
-    for sql in STATEMENTS:
-        run_both(watched, plain, sql)
+def test_names_that_differ_in_other_letters(open_twin: Callable[..., Twin], profile: str) -> None:
+    twin = open_twin(profile)
+    twin.fill(*(sql.replace("{0}", " ENC") for sql in STATEMENTS))
     for sql in QUERIES:
-        wanted = plain.execute(sql).fetchall()
-        answer = watched.session.execute(sql)
-        assert answer.rows is not None
-        rows = watched.session.python_rows(answer.rows)
-        assert sorted(map(repr, rows)) == sorted(map(repr, wanted)), sql
-    assert not watched.holds(SECRET.encode())
-    watched.session.close()
+        twin.run(sql)
+    assert not twin.recorded.holds(SECRET.encode())
 
 
 def test_folding_is_duckdbs() -> None:

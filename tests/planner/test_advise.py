@@ -15,7 +15,8 @@ from louver.trusted.planner.advisor import advise, candidates
 from louver.trusted.planner.advisor.what_if import Computed, Grouped, Raised, Searchable
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
-from louver.trusted.vault.catalog import MANY, Catalog, Column, HomeObject, Table
+from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.types import family
 
 

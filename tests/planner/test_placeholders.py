@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from louver import errors
-from louver.trusted.executor.policy import Policy
-from louver.trusted.executor.session import Session
-from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines.duckdb import DuckDBEngine
-from louver.wire.tap import Tap
 from tests.generated import cases
+from tests.twin import Twin
 
 TYPES = (
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "UBIGINT", "DOUBLE", "FLOAT",
@@ -58,33 +51,17 @@ def name(type_: str) -> str:
 
 
 @pytest.fixture(scope="module", params=["sealed", "cryptdb"])
-def pair(
-    key_file: Path, request: pytest.FixtureRequest
-) -> Iterator[tuple[Session, Tap, duckdb.DuckDBPyConnection]]:
+def twin(request: pytest.FixtureRequest, open_module_twin: Callable[..., Twin]) -> Twin:
     """A table with a plain column of each type, and one that is encrypted."""
-    tap, plain = Tap(DuckDBEngine(":memory:")), duckdb.connect()
-    session = Session(tap, KeyRing.open(key_file), Policy(request.param), modulus_bits=512)
+    twin = open_module_twin(request.param)
     listed = ", ".join(f"{name(t)} {t}" for t in TYPES)
-    for table in (f"CREATE TABLE t (s INTEGER ENC, {listed})", f"CREATE TABLE t (s INT, {listed})"):
-        (session if "ENC" in table else plain).execute(table)
+    twin.run(f"CREATE TABLE t (s INTEGER ENC, {listed})")
     for type_ in TYPES:
         for value in ROWS.get(type_, "0, 1, 12, 7").split(", "):
-            sql = f"INSERT INTO t (s, {name(type_)}) VALUES (1, {value})"
-            session.execute(sql)
-            plain.execute(sql)
-    both = f"INSERT INTO t (s, {', '.join(map(name, TYPES[:10]))}) SELECT i{', i' * 10} FROM "
-    for connection in (session, plain):
-        connection.execute(both + "range(13) AS r(i)")
-    yield session, tap, plain
-    session.close()
-
-
-def answer(execute: Any, sql: str, values: list[Any]) -> Any:
-    """Rows as texts, or that there is an error."""
-    try:
-        return execute(sql, values)
-    except (errors.Error, duckdb.Error):
-        return "error"
+            twin.run(f"INSERT INTO t (s, {name(type_)}) VALUES (1, {value})")
+    names = ", ".join(map(name, TYPES[:10]))
+    twin.run(f"INSERT INTO t (s, {names}) SELECT i{', i' * 10} FROM range(13) AS r(i)")
+    return twin
 
 
 @settings(
@@ -99,17 +76,10 @@ def answer(execute: Any, sql: str, values: list[Any]) -> Any:
     st.lists(VALUES, min_size=2, max_size=2),
 )
 def test_bound_values_compare_as_in_duckdb(
-    pair: tuple[Session, Tap, duckdb.DuckDBPyConnection],
-    form: str, first: str, second: str, values: list[Any],
-) -> None:  # fmt: skip
-    session, _, plain = pair
+    twin: Twin, form: str, first: str, second: str, values: list[Any]
+) -> None:
     condition = form.format(c=name(first), d=name(second))
-    sql, given = f"SELECT count(*), sum(s) FROM t WHERE {condition}", values[: form.count("?")]
-    wanted = answer(lambda *statement: repr(plain.execute(*statement).fetchall()), sql, given)
-    actual = answer(
-        lambda *statement: repr(session.python_rows(session.execute(*statement).rows)), sql, given
-    )
-    assert actual == wanted, (sql, given)
+    twin.either(f"SELECT count(*), sum(s) FROM t WHERE {condition}", values[: form.count("?")])
 
 
 @pytest.mark.parametrize(
@@ -120,11 +90,9 @@ def test_bound_values_compare_as_in_duckdb(
         ("c_decimal_4_1_ BETWEEN ? AND ?", [Decimal("1.5"), 7]), ("c_double < ?", [1.5]),
     ],
 )  # fmt: skip
-def test_the_server_decides(
-    pair: tuple[Session, Tap, duckdb.DuckDBPyConnection], condition: str, values: list[Any]
-) -> None:
-    session, tap, plain = pair
-    (wanted,) = plain.execute(f"SELECT count(*) FROM t WHERE {condition}", values).fetchone() or ()
+def test_the_server_decides(twin: Twin, condition: str, values: list[Any]) -> None:
+    session, tap = twin.session, twin.tap
+    ((wanted,),) = twin.run(f"SELECT count(*) FROM t WHERE {condition}", values)
     for sql, bound in (
         (f"SELECT id FROM (SELECT s AS id FROM t WHERE {condition})", values),
         (f"EXECUTE kept({', '.join(map(written, values))})", []),

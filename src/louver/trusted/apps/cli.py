@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from louver import __version__, coredumps, errors
+from louver import __version__, coredumps, errors, extras
 from louver.names import fold
 from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import NAMES
@@ -154,6 +154,9 @@ def main(given: Sequence[str] | None = None) -> int:
         # The reader closed the pipe, as `head` does. Python would fail when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_EXIT
+    except ModuleNotFoundError as error:
+        _debug()
+        return terminal.fail(extras.missing(str(error.name)), as_json)
     except (RecursionError, MemoryError, OSError, UnicodeError) as error:
         _debug()
         return terminal.fail(_outer(error), as_json)

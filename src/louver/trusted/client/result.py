@@ -81,6 +81,8 @@ class Result:
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame."""
+        import pandas  # noqa: F401  (DuckDB imports it; its own error has no fix)
+
         with contained(self._session), self._session.context.local.reading(self.rows) as relation:
             return relation.df().set_axis(self.rows.column_names, axis="columns")
 

@@ -10,8 +10,8 @@ from sqlglot.tokens import TokenType
 
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.storage import Request
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.plan import Plan
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.vault.catalog import MANY, MOST_SEEN, Catalog, Column, Table
+from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.seen_values import MANY, MOST_SEEN
 from louver.trusted.vault.types import code_domain
 
 _SHOWN = ("equality", "order")

@@ -6,16 +6,14 @@ The one module beside the schemes that holds the key ring. It sees no SQL.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor import constant_encoding, hom_sums, masked_sums
+from louver.trusted.executor import average, constant_encoding, hom_sums, masked_sums
 from louver.trusted.planner.ir import (
     Bindable,
     Code,
@@ -24,22 +22,24 @@ from louver.trusted.planner.ir import (
     HomModulus,
     Key,
     Numbers,
+    Output,
+    RemoteQuery,
     Share,
     SharedExpr,
     Update,
     UpdateConstant,
     wire_update,
 )
-from louver.trusted.planner.plan import Output, RemoteQuery
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import primes, schemes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import rnd
-from louver.trusted.vault.types import shifted
 from louver.wire.messages import Constant
 
 FieldOf = Callable[[str], pa.Field]
+Tables = Mapping[int, Table]
+"""Tables by their ids."""
 MODULUS_BITS = 2048
 
 
@@ -170,9 +170,16 @@ class Columns:
         raise errors.make("internal", detail=f"an unknown key operation {key.op}")
 
     def open(
-        self, remote: RemoteQuery, answer: pa.Table, literals: Sequence[str], field_of: FieldOf
+        self,
+        remote: RemoteQuery,
+        tables: Tables,
+        answer: pa.Table,
+        literals: Sequence[str],
+        field_of: FieldOf,
     ) -> pa.Table:
-        """The server's answer with every column opened, named and typed as the plan says."""
+        """The server's answer with every column opened, named and typed as the plan says;
+        ``tables`` are the plan's tables by id.
+        """
         answer = _required(remote, answer)
         slots = [] if remote.grouped else remote.row_slots()
         row_ids = {slot: _joined(answer.column(f"r{slot}")) for slot in slots}
@@ -181,7 +188,7 @@ class Columns:
             if output.kind == "raw":
                 continue
             opened[output.name] = self._open(
-                output, remote, answer, row_ids, opened, literals, field_of
+                output, remote, tables, answer, row_ids, opened, literals, field_of
             )
         if not opened:
             opened["louver_c0"] = pa.nulls(answer.num_rows, pa.int32())
@@ -191,6 +198,7 @@ class Columns:
         self,
         output: Output,
         remote: RemoteQuery,
+        tables: Tables,
         answer: pa.Table,
         row_ids: dict[int, pa.Array],
         opened: dict[str, pa.Array],
@@ -202,14 +210,14 @@ class Columns:
             # Of no type, for not every type can be cast to from a number.
             return pa.nulls(answer.num_rows)
         if output.kind == "average":
-            return average(opened[output.parts[0]], opened[output.parts[1]])
+            return average.quotients(opened[output.parts[0]], opened[output.parts[1]])
         if output.kind in ("masked", "flags", "hom", "hom_count"):
-            return self._open_sum(output, remote, answer, field)
+            return self._open_sum(output, remote, tables, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
             return values
         if output.kind == "sealed":
-            table, column = _column_of(output, remote)
+            table, column = _column_of(output, remote, tables)
             if output.row is None:
                 return self.open_column(table, column, values, row_ids[output.slot], field)
             rows = _joined(answer.column(f"{answer_name(output.name, remote)}_r"))
@@ -232,15 +240,22 @@ class Columns:
         return opened.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
 
     def _open_sum(
-        self, output: Output, remote: RemoteQuery, answer: pa.Table, field: pa.Field
+        self,
+        output: Output,
+        remote: RemoteQuery,
+        tables: Tables,
+        answer: pa.Table,
+        field: pa.Field,
     ) -> pa.Array:
-        table, column = _column_of(output, remote)
+        table, column = _column_of(output, remote, tables)
         named = {name: answer_name(name, remote) for name in output.parts if name}
         parts = {
-            name: _python(_joined(answer.column(position))) for name, position in named.items()
+            name: average.python_values(_joined(answer.column(position)))
+            for name, position in named.items()
         }
         # How often a row can stand in a product with all other tables.
-        most = prod(max(s.table.row_count, 1) for s in remote.sources if s.slot != output.slot)
+        others = [tables[s.table] for s in remote.sources if s.slot != output.slot]
+        most = prod(max(table.row_count, 1) for table in others)
         try:
             if output.kind.startswith("hom"):
                 opened = hom_sums.opened(self.hom_space, table, column, output, parts, most)
@@ -295,9 +310,9 @@ class Columns:
         return pa.table(new_rows)
 
 
-def _column_of(output: Output, remote: RemoteQuery) -> tuple[Table, Column]:
-    source = next(s for s in remote.sources if s.slot == output.slot)
-    return source.table, next(c for c in source.table.columns if c.id == output.column)
+def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:
+    table = tables[remote.table_of(output.slot)]
+    return table, next(c for c in table.columns if c.id == output.column)
 
 
 def _required(remote: RemoteQuery, answer: pa.Table) -> pa.Table:
@@ -331,35 +346,6 @@ def factor_value(factor: Factor, literals: Sequence[str]) -> int:
     for literal in factor.literals:
         value *= int(literals[literal.index].replace(".", "")) * 10**literal.shift
     return value
-
-
-def average(total: pa.Array, count: pa.Array) -> pa.Array:
-    """DuckDB's AVG from sum and count: the quotient of two extended-precision numbers."""
-    scale = total.type.scale if pa.types.is_decimal(total.type) else 0
-    sums = [None if value is None else _unscaled(value, scale) for value in _python(total)]
-    counts = count.to_pylist()
-    divisor = np.longdouble(10**scale)
-    results = [
-        None if value is None or not number else float(_wide(value) / (number * divisor))
-        for value, number in zip(sums, counts, strict=True)
-    ]
-    return pa.array(results, pa.float64())
-
-
-def _wide(value: int) -> np.longdouble:
-    low, high = value & (1 << 64) - 1, value >> 64
-    return np.longdouble(high) * np.longdouble(18446744073709551616.0) + np.longdouble(low)
-
-
-def _unscaled(value: object, scale: int) -> int:
-    return int(shifted(value, scale) if isinstance(value, Decimal) else str(value))
-
-
-def _python(values: pa.Array) -> list[object]:
-    if isinstance(values, pa.ExtensionArray):
-        raw = values.storage.to_pylist()
-        return [None if v is None else int.from_bytes(v, "little", signed=True) for v in raw]
-    return list(values.to_pylist())
 
 
 def storage(type_: pa.DataType) -> pa.DataType:

@@ -14,7 +14,7 @@ from typing import ParamSpec, Protocol, TypeVar
 import duckdb
 import pyarrow as pa
 
-from louver import errors
+from louver import errors, extras
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.vault.catalog import Catalog
 
@@ -108,8 +108,8 @@ def _translated(error: Exception) -> errors.Error:
         return errors.make("memory.full")
     if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
         return errors.make("database.io", place=_named(error), detail=error.strerror or "")
-    if isinstance(error, ImportError):
-        return errors.make("sql.unsupported", statement=f"What needs {error.name or 'a library'}")
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return extras.missing(error.name)
     if isinstance(error, pa.ArrowException):
         return errors.make("value.form")
     return errors.make("internal", detail=f"{type(error).__name__} {_place(error.__traceback__)}")

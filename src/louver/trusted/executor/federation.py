@@ -24,7 +24,7 @@ from louver.trusted.executor.local.local_engine import LocalEngine, quoted
 from louver.trusted.executor.schema import objects
 from louver.trusted.executor.state import State
 from louver.trusted.executor.storage import Answers, Filter, Narrow, Request
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -248,26 +248,20 @@ class _Storages(storage.ReadOnly):
     def __init__(self, databases: _Databases) -> None:
         self._databases = databases
 
-    def _of(self, remote: RemoteQuery) -> tuple[Context, RemoteQuery]:
-        """The owner of a remote's table, and the remote as the owner would have made it."""
-        if len(remote.sources) != 1:
+    def _of(self, remote: RemoteQuery) -> Context:
+        """The owner of a remote's tables, which has them under the same ids."""
+        owners = {self._databases.names[other.table] for other in (*remote.sources, *remote.inner)}
+        if len(remote.sources) != 1 or len(owners) != 1:
             raise errors.make("internal", detail="one query to two servers")
-        (source,) = remote.sources
-        context, table = self._databases.owner(source.table)
-        inner = [
-            replace(other, table=self._databases.owner(other.table)[1]) for other in remote.inner
-        ]
-        return context, replace(remote, sources=(replace(source, table=table),), inner=tuple(inner))
+        return self._databases.contexts[owners.pop()]
 
     def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Request:
-        context, own = self._of(remote)
-        return context.storage.request(own, literals)
+        return self._of(remote).storage.request(remote, literals)
 
     def answer(
         self, remote: RemoteQuery, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
-        context, own = self._of(remote)
-        return context.storage.answer(own, request, literals, clock)
+        return self._of(remote).storage.answer(remote, request, literals, clock)
 
     def batches(
         self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
@@ -296,7 +290,7 @@ class _Storages(storage.ReadOnly):
         }
 
         def narrow(remote: RemoteQuery, request: Request, answers: Answers) -> Request:
-            name = self._databases.names[remote.sources[0].table.id]
-            return narrowing[name](self._of(remote)[1], request, answers)
+            name = self._databases.names[remote.sources[0].table]
+            return narrowing[name](remote, request, answers)
 
         return narrow

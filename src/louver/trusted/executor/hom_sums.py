@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.executor import masked_sums
-from louver.trusted.planner.plan import Output
+from louver.trusted.planner.ir import Output
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import HomSpace
 from louver.trusted.vault.schemes import hom

@@ -12,7 +12,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.planner.plan import Output
+from louver.trusted.planner.ir import Output
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.types import code_domain, code_width, shifted

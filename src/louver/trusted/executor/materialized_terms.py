@@ -16,8 +16,7 @@ from louver.trusted.executor import transaction
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.server_storage import Printed
-from louver.trusted.planner.ir import Call, Column, Node, Term, term_name
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.ir import Call, Column, Node, RemoteQuery, Term, term_name
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.stored_types import BYTES
 from louver.wire.messages import Statement
@@ -39,7 +38,7 @@ def keep(context: Context, remote: RemoteQuery, clock: Clock) -> None:
     if remote in known:
         return
     wanted: dict[int, tuple[Table, Wanted]] = {}
-    tables = {source.slot: source.table for source in remote.sources}
+    tables = {source.slot: context.catalog.by_id(source.table) for source in remote.sources}
     for term in remote.terms():
         powers = {slot: p for slot, p in context.columns.powers(term.update).items() if p}
         for slot, p in powers.items():
@@ -77,9 +76,7 @@ def _columns(node: Node) -> list[str]:
 
 def _compute(context: Context, table: Table, missing: Wanted) -> None:
     with transaction.writing(context) as catalog:
-        held = catalog.table(table.schema, table.name)
-        if held is None:
-            return
+        held = catalog.by_id(table.id)
         fresh = {name: f"w_{secrets.token_hex(6)}" for name in missing}
         for column in fresh.values():
             sql = context.backend.add_column(held, column, context.backend.stored_type(BYTES))
@@ -89,8 +86,6 @@ def _compute(context: Context, table: Table, missing: Wanted) -> None:
         _fill(context, held, missing, fresh)
         held.kept |= fresh
         held.kept_complete = True
-    # The plan at hand holds the table that it was made with; it must know the terms too.
-    table.kept, table.kept_complete = held.kept, True
 
 
 def _parts(name: str) -> tuple[int, list[str]]:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from louver import errors
-from louver.trusted.planner.ir import Opening
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Opening, Plan
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import (

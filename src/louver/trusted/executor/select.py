@@ -22,7 +22,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.storage import translate_reply_errors
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.planner.sql.trees import parse
@@ -118,9 +118,10 @@ def stated(context: Context, plan: Plan, shape: lexer.Shape) -> list[Fact]:
     known = context.ledger.facts(joinable_kinds()) if plan.opens else ()
     condition = ""
     if any(leak.counted for leak in plan.leaks):
-        tables = {s.table.id: s.table for r in plan.remotes for s in (*r.sources, *r.inner)}
+        ids = dict.fromkeys(s.table for r in plan.remotes for s in (*r.sources, *r.inner))
+        tables = [context.catalog.by_id(table) for table in ids]
         parts = (shape.key, *shape.literals)
-        condition = condition_of(parts, tables.values(), context.storage.stamp)
+        condition = condition_of(parts, tables, context.storage.stamp)
     return facts_of(plan, context.catalog, known, condition)
 
 

@@ -13,6 +13,7 @@ from louver import errors
 from louver.trusted.backends.printer import Printer
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.answer import Clock
+from louver.trusted.executor.columns import Tables
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.plan_leakage import of_openings
@@ -26,8 +27,7 @@ from louver.trusted.executor.storage import (
     translate_reply_errors,
 )
 from louver.trusted.planner import choose, postcondition
-from louver.trusted.planner.ir import Opening, Template
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.ir import Opening, RemoteQuery, TableRef, Template
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault import row_id_ranges, stored_types
@@ -103,19 +103,19 @@ class ServerStorage:
         return _scanned(self._parts, table, columns, where)
 
     def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Statement:
-        return _bound(self._parts, remote, literals)
+        return _bound(self._parts, remote, _tables(self._parts, remote), literals)
 
     def answer(
         self, remote: RemoteQuery, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
-        parts = self._parts
+        parts, tables = self._parts, _tables(self._parts, remote)
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server received an unknown request")
         with clock.step("server"), translate_reply_errors():
             reply = parts.engine.query(request)
         with clock.step("open"), translate_reply_errors():
-            opened = parts.columns.open(remote, reply, literals, parts.local.arrow_field)
-            complete(remote, reply)
+            opened = parts.columns.open(remote, tables, reply, literals, parts.local.arrow_field)
+            complete(remote, tables, reply)
         return opened
 
     def narrowing(self, _literals: Sequence[str]) -> Narrow:
@@ -148,19 +148,19 @@ class Printed(WeakKeyDictionary[RemoteQuery, dict[bool, Template]]):
     """
 
 
-def complete(remote: RemoteQuery, reply: pa.Table) -> None:
+def complete(remote: RemoteQuery, tables: Tables, reply: pa.Table) -> None:
     """A table that was read whole must have as many rows as were stored, each once; one that was
-    counted, as many as the answer says.
+    counted, as many as the answer says. ``tables`` are the plan's by id.
     """
+    table = tables[remote.sources[0].table]
     if remote.counted:
-        table, answer = remote.sources[0].table, reply.column(remote.counted)[0].as_py()
+        answer = reply.column(remote.counted)[0].as_py()
         if answer != table.row_count:
             raise errors.make(
                 "row.missing", table=table.label, expected=table.row_count, found=answer
             )
     if not remote.whole_table or len(remote.sources) != 1 or remote.where or remote.limit:
         return
-    table = remote.sources[0].table
     rows = reply.column(f"r{remote.sources[0].slot}")
     if reply.num_rows != table.row_count or len(rows.unique()) != reply.num_rows:
         raise errors.make(
@@ -168,25 +168,30 @@ def complete(remote: RemoteQuery, reply: pa.Table) -> None:
         )
 
 
-def _bound(parts: Parts, remote: RemoteQuery, literals: Sequence[str]) -> Statement:
+def _tables(parts: Parts, remote: RemoteQuery) -> Tables:
+    """The tables of a plan as the catalog has them now, by id."""
+    refs = (*remote.sources, *remote.inner)
+    return {ref.table: parts.state.catalog.by_id(ref.table) for ref in refs}
+
+
+def _bound(parts: Parts, remote: RemoteQuery, tables: Tables, literals: Sequence[str]) -> Statement:
     """One remote query as a statement, checked."""
     fixed = parts.state.in_transaction or parts.engine.in_transaction
-    usable = not fixed or all(s.table.kept_complete for s in remote.sources)
+    usable = not fixed or all(tables[s.table].kept_complete for s in remote.sources)
     printed = parts.state.cache(Printed).setdefault(remote, {})
     template = printed.get(usable)
     if template is None:
-        template = printed[usable] = _printed(parts, remote, usable)
+        template = printed[usable] = _printed(parts, remote, tables, usable)
     constants = [parts.columns.constant(item, literals) for item in template.constants]
     return Statement(template.text(literals), tuple(constants))
 
 
-def _printed(parts: Parts, remote: RemoteQuery, usable: bool) -> Template:
-    shares = any("sdb" in c.stored for s in remote.sources for c in s.table.columns)
+def _printed(parts: Parts, remote: RemoteQuery, tables: Tables, usable: bool) -> Template:
+    shares = any("sdb" in c.stored for s in remote.sources for c in tables[s.table].columns)
     modulus = parts.columns.modulus() if shares else b""
-    printer = Printer(
-        parts.backend, slots_of(remote, materialized=usable), modulus, parts.columns.powers
-    )
-    sql = postcondition.check(remote_text(remote, printer), remote)
+    slots = slots_of(remote, tables, parts.backend, materialized=usable)
+    printer = Printer(parts.backend, slots, modulus, parts.columns.powers)
+    sql = postcondition.check(remote_text(remote, printer), remote, tables, parts.backend)
     return Template(sql, tuple(printer.constants))
 
 
@@ -199,34 +204,36 @@ def _scanned(
     there is no filter, a missing one too.
     """
     names = [c.name for c in table.columns] if columns is None else list(columns)
-    source = where.source if where else Source(0, table.name, table, parts.backend)
+    ref = where.source if where else TableRef(0, table.name, table.id)
+    source, tables = Source(ref.slot, ref.alias, table, parts.backend), {table.id: table}
     outputs = [choose.stored(name, source, name) for name in names]
-    nodes = where.nodes if where else []
+    nodes = where.nodes if where else ()
     home = (table.schema, table.name)
-    remote = RemoteQuery(home, (source,), (), tuple(outputs), tuple(nodes), whole_table=True)
-    statement = _bound(parts, remote, where.literals if where else [])
+    remote = RemoteQuery(home, (ref,), (), tuple(outputs), nodes, whole_table=True)
+    statement = _bound(parts, remote, tables, where.literals if where else [])
     request = (statement.sql, statement.constants)
     condition = condition_of(request, [table], lambda _: parts.state.catalog.stamp)
-    parts.ledger.record(with_condition(choose.reads(remote), condition), "a change (scan)")
+    shown = with_condition(choose.reads(remote, [source]), condition)
+    parts.ledger.record(shown, "a change (scan)")
     count, numbers = 0, []
     reader = parts.engine.stream(statement)
     for batch in reader:
-        rows = _opened(parts, remote, pa.Table.from_batches([batch]))
+        rows = _opened(parts, remote, tables, pa.Table.from_batches([batch]))
         count += rows.num_rows
         numbers.append(rows.column(ROW_ID))
         yield rows
     if not numbers:
-        yield _opened(parts, remote, pa.Table.from_batches([], reader.schema))
+        yield _opened(parts, remote, tables, pa.Table.from_batches([], reader.schema))
     unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
     complete = count <= table.row_count if where else count == table.row_count
     if not complete or len(unique) != count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=count)
 
 
-def _opened(parts: Parts, remote: RemoteQuery, reply: pa.Table) -> pa.Table:
+def _opened(parts: Parts, remote: RemoteQuery, tables: Tables, reply: pa.Table) -> pa.Table:
     if not remote.outputs:
         return pa.table({ROW_ID: reply.column("r0")})
-    rows = parts.columns.open(remote, reply, [], parts.local.arrow_field)
+    rows = parts.columns.open(remote, tables, reply, [], parts.local.arrow_field)
     return rows.append_column(ROW_ID, reply.column("r0"))
 
 

@@ -35,7 +35,7 @@ from louver.trusted.executor.schema import head
 from louver.trusted.executor.schema_queries import asks_schema
 from louver.trusted.planner import explain as explaining
 from louver.trusted.planner.advisor import estimate
-from louver.trusted.planner.plan import Plan, RemoteQuery
+from louver.trusted.planner.ir import Plan, RemoteQuery
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
@@ -142,8 +142,8 @@ def bound(
     nothing recorded.
     """
     plan, shape = context.planner.plan(text, parameters, context.catalog)
-    tree = parse(text.plain)
-    plan = estimate.fill(plan, tree, Resolver(context.catalog, tree).table, shape, parameters)
+    resolver = Resolver(context.catalog, parse(text.plain))
+    plan = estimate.fill(plan, resolver, context.planner.servers(), shape, parameters)
     return binding.bind(context, plan, shape, text, parameters), shape
 
 

@@ -19,9 +19,7 @@ from louver.trusted.executor.ledger import Fact, Ledger
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
-from louver.trusted.planner.ir import Node
-from louver.trusted.planner.plan import RemoteQuery
-from louver.trusted.planner.sql.scope import Source
+from louver.trusted.planner.ir import Node, RemoteQuery, TableRef
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.engines.engine import Engine
@@ -48,9 +46,9 @@ class Parts:
 class Filter:
     """What the server applies before it sends rows, with the statement's numbers."""
 
-    source: Source
-    nodes: list[Node]
-    literals: Sequence[str]
+    source: TableRef
+    nodes: tuple[Node, ...]
+    literals: tuple[str, ...]
 
 
 class Request(Protocol):

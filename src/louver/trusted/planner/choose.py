@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.ir import Call, Node, Plain, SharedExpr, Sql
+from louver.trusted.planner.ir import Call, Node, Output, Plain, RemoteQuery, SharedExpr, Sql
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.plan import Output, RemoteQuery
 from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.values import GroupRepresentative, Raw
 from louver.trusted.vault import facts
@@ -58,18 +57,17 @@ def note_reads(remote: RemoteQuery, scope: Scope) -> None:
     """What reading the answer's stored columns shows: which rows were touched, or, where the
     whole table is read, nothing beyond sizes.
     """
-    for leak in reads(remote):
+    for leak in reads(remote, scope.sources):
         scope.collected.leak(leak)
 
 
-def reads(remote: RemoteQuery) -> list[Fact]:
-    """The leaks of reading, one per table."""
-    chosen = (remote.where, remote.joins, remote.limit, remote.group, remote.probes, remote.filters)
-    narrowed = any(chosen)
+def reads(remote: RemoteQuery, sources: Sequence[Source]) -> list[Fact]:
+    """The leaks of reading, one per table of FROM."""
+    narrowed = bool(remote.where or remote.joins or remote.limit or remote.group or remote.probes)
     # One row of many, where the server picked it.
     narrowed = narrowed or any(out.row is not None for out in remote.outputs)
     leaks: list[Fact] = []
-    for source in remote.sources:
+    for source in sources:
         names = _read_columns(remote, source)
         compared = {name for node in remote.conditions() for name in stored_in(node)}
         for column in source.table.columns:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.types import decimal_scale, has_fixed_length, value_range

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.plan import Plan, RemoteQuery
+from louver.trusted.planner.ir import Plan, RemoteQuery
 
 _KINDS = {
     "whole": "the server filters, joins and aggregates",

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.ir import Code, Node, Sql
-from louver.trusted.planner.plan import RemoteQuery
-from louver.trusted.vault.catalog import Table
+from louver.trusted.planner.ir import Code, Node, RemoteQuery, Sql
 
 
 def written(remote: RemoteQuery) -> str:
@@ -33,11 +31,11 @@ def written(remote: RemoteQuery) -> str:
     return text_of(remote.sources[0].table, column_ids(remote), " AND ".join(conditions))
 
 
-def text_of(table: Table, columns: Sequence[int], condition: str) -> str:
-    """READ columns FROM table [WHERE condition]."""
+def text_of(table: int, columns: Sequence[int], condition: str) -> str:
+    """READ columns FROM table [WHERE condition]; table and columns by id."""
     listed = ", ".join(f"c{number}" for number in columns) or "no column"
     where = f" WHERE {condition}" if condition else ""
-    return f"READ {listed} FROM t{table.id}{where}"
+    return f"READ {listed} FROM t{table}{where}"
 
 
 def column_ids(remote: RemoteQuery) -> list[int]:

@@ -6,30 +6,32 @@ What is not known is refused; no switch turns this off.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.backends.backend import FUNCTIONS, WORDS
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.backends.backend import FUNCTIONS, WORDS, Backend
+from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
 
 _OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|row_id")
 _PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 
-def check(sql: str, remote: RemoteQuery) -> str:
+def check(sql: str, remote: RemoteQuery, tables: Mapping[int, Table], backend: Backend) -> str:
     """The text, if nothing in it is secret or unknown; else ``internal.check``.
 
-    Every name must be a server column of the plan's tables, a server function or a word of the
-    small SQL that this planner writes. Declared names of encrypted columns are refused even
-    where a word of SQL is spelled the same.
+    ``tables`` are the plan's tables by id, ``backend`` is that of the server that has them. Every
+    name must be a server column of these tables, a server function or a word of the small SQL that
+    this planner writes. Declared names of encrypted columns are refused even where a word of SQL
+    is spelled the same.
     """
-    known = _Known.of(remote)
+    known = _Known.of(remote, tables, backend)
     # Numbers are public where they stand; two placeholders would read as a dollar quote.
     text = _PLACEHOLDER.sub("?", sql)
     tokens = lexer.tokens(text)
@@ -49,13 +51,12 @@ class _Known:
     words: frozenset[str]
 
     @staticmethod
-    def of(remote: RemoteQuery) -> _Known:
+    def of(remote: RemoteQuery, tables: Mapping[int, Table], backend: Backend) -> _Known:
         stored: set[str] = set()
         secret: set[str] = set()
-        words = set(WORDS | FUNCTIONS)
+        words = WORDS | FUNCTIONS | backend.words | backend.functions
         for source in (*remote.sources, *remote.inner):
-            table, backend = source.table, source.backend
-            words |= backend.words | backend.functions
+            table = tables[source.table]
             stored |= backend.table_words(table)
             helpers = (table.helper_one, table.helper_random, table.helper_unit)
             stored |= {fold(name) for name in (*helpers, *table.kept.values(), *table.packs)}
@@ -77,9 +78,3 @@ def _check_token(token: Token, known: _Known) -> None:
         word in known.stored or word in known.words or _OURS.fullmatch(word)
     ):
         raise errors.make("internal.check", detail=f"an unknown word, {word!r:.40}")
-
-
-def check_all(texts: Iterable[tuple[str, RemoteQuery]]) -> None:
-    """Check several texts."""
-    for sql, remote in texts:
-        check(sql, remote)

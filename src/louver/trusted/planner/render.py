@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
-from louver.trusted.planner.ir import Slot
-from louver.trusted.planner.plan import RemoteQuery
+from louver.trusted.planner.ir import RemoteQuery, Slot, TableRef
+from louver.trusted.vault.catalog import Table
 
 
-def slots_of(remote: RemoteQuery, *, materialized: bool) -> dict[int, Slot]:
-    """The printer's view of the tables: where S lies and which of its powers are kept."""
+def slots_of(
+    remote: RemoteQuery, tables: Mapping[int, Table], backend: Backend, *, materialized: bool
+) -> dict[int, Slot]:
+    """The printer's view of the tables, which are given by id: their names on the server, the
+    columns of S, and which of its powers are kept.
+    """
     slots = {}
     for source in (*remote.sources, *remote.inner):
-        table = source.table
+        table = tables[source.table]
         slots[source.slot] = Slot(
-            source.server_alias, table.helper_one, table.kept if materialized else {}
+            source.server_alias,
+            backend.table(table),
+            table.helper_one,
+            table.kept if materialized else {},
         )
     return slots
 
@@ -65,11 +75,14 @@ def answer_name(name: str, remote: RemoteQuery) -> str:
     return _name(name, remote)
 
 
+def _table(source: TableRef, printer: Printer) -> str:
+    return f"{printer.slots[source.slot].name} AS {source.server_alias}"
+
+
 def _from(remote: RemoteQuery, printer: Printer) -> str:
-    first = remote.sources[0]
-    parts = [f"{first.server_name} AS {first.server_alias}"]
+    parts = [_table(remote.sources[0], printer)]
     for join in remote.joins:
-        table = f"{join.source.server_name} AS {join.source.server_alias}"
+        table = _table(join.source, printer)
         on = " AND ".join(printer.print(node) for node in join.on)
         parts.append(f"{join.kind} {table}" + (f" ON {on}" if on else ""))
     return "\n  ".join(parts)

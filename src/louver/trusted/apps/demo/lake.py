@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from louver import errors
+from louver import errors, extras
 from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import leakage
 from louver.trusted.apps.demo import flights
@@ -182,4 +182,4 @@ def extension(name: str) -> str:
     for location in locations or ():
         for path in Path(location).rglob(f"{name}.duckdb_extension"):
             return str(path)
-    raise errors.make("demo.data")
+    raise extras.missing(f"duckdb_extension_{name}")

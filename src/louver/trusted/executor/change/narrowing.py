@@ -61,7 +61,7 @@ def filter_of(
         return None
     rewrite.ask_types(select, scope, context.local.describe)
     nodes = _decided(select.args["where"].this, scope)
-    return storage.Filter(sources[0], nodes, shape.literals) if nodes else None
+    return storage.Filter(sources[0].ref, nodes, tuple(shape.literals)) if nodes else None
 
 
 def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
@@ -85,10 +85,6 @@ def _collated(context: Context, table: Table) -> bool:
     )
 
 
-def _decided(condition: exp.Expr, scope: Scope) -> list[Node]:
-    nodes = []
-    for part in selection.conjuncts(condition):
-        decided = rewrite.predicate(part, scope)
-        if decided is not None and not decided.secret:
-            nodes.append(decided.node)
-    return nodes
+def _decided(condition: exp.Expr, scope: Scope) -> tuple[Node, ...]:
+    decided = [rewrite.predicate(part, scope) for part in selection.conjuncts(condition)]
+    return tuple(item.node for item in decided if item is not None and not item.secret)

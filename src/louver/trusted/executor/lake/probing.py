@@ -10,8 +10,9 @@ import pyarrow as pa
 from louver.names import fold
 from louver.trusted.executor.lake import range_predicates
 from louver.trusted.executor.local.local_engine import LocalEngine, quoted
+from louver.trusted.planner.ir import Probe, RemoteQuery
 from louver.trusted.planner.operators.codes import fill
-from louver.trusted.planner.plan import Probe, RemoteQuery
+from louver.trusted.vault.catalog import Catalog
 
 MOST_KEYS = 65_536
 """More keys than this choose nearly every file, so their ranges are not worth making."""
@@ -27,12 +28,13 @@ class Probing:
     """
 
     local: LocalEngine
+    catalog: Catalog
     literals: Sequence[str]
     known: dict[Place, list[tuple[str, pa.Table]]] = field(default_factory=dict)
 
     def condition(self, remote: RemoteQuery, answers: Answers) -> range_predicates.Condition:
         """What the probes of a remote say of its files."""
-        table = remote.sources[0].table
+        table = self.catalog.by_id(remote.sources[0].table)
         ranges: list[range_predicates.Condition] = []
         for probe in remote.probes:
             column = next(c for c in table.columns if c.id == probe.column)

@@ -35,7 +35,7 @@ class Request:
         ids = [column.id for column in self.columns]
         facts = _text(self.condition, places, outermost=not self.awaited)
         parts = [part for part in (facts, *self.awaited) if part != "TRUE"]
-        return text_of(self.table, ids, " AND ".join(part for part in parts if part))
+        return text_of(self.table.id, ids, " AND ".join(part for part in parts if part))
 
     @property
     def constants(self) -> Sequence[object]:

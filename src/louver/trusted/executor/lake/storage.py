@@ -26,8 +26,8 @@ from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.storage import ROW_ID, Answers, Filter, Narrow, Parts, Request
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
+from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.lake_explain import column_ids
-from louver.trusted.planner.plan import RemoteQuery
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.prune import FileEntry
 
@@ -165,7 +165,7 @@ class LakeStorage:
         return pending.rows() if pending else self._snapshot(table).rows
 
     def request(self, remote: RemoteQuery, literals: Sequence[str]) -> requests.Request:
-        table = remote.sources[0].table
+        table = self._parts.state.catalog.by_id(remote.sources[0].table)
         held = {column.id: column for column in table.columns}
         columns = [held[number] for number in column_ids(remote)]
         evaluate = self._parts.local.value
@@ -212,7 +212,7 @@ class LakeStorage:
         return pa.table(new_rows or {_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:
-        probing = Probing(self._parts.local, literals)
+        probing = Probing(self._parts.local, self._parts.state.catalog, literals)
         self.fetched.clear()
 
         def narrow(remote: RemoteQuery, request: Request, answers: Answers) -> Request:

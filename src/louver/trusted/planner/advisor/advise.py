@@ -33,7 +33,7 @@ from louver.trusted.planner.advisor.what_if import (
     steps,
     supposed,
 )
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.planner import HomeSchema, Planner
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
@@ -172,7 +172,7 @@ class _Trials:
         plan, shape = planner.plan(query.text, [], catalog)
         tree = parse(query.text.plain)
         resolver = Resolver(catalog, tree)
-        spent = estimate.of_plan(plan, tree, resolver.table, shape, self._link)
+        spent = estimate.of_plan(plan, resolver, servers, shape, self._link)
         return Trial(plan, catalog, spent)
 
 
@@ -254,7 +254,7 @@ def _wish(query: Query, trials: _Trials, before: Trial, names: _Expressions) -> 
     for everything in _everything(query, trials.catalog, names):
         try:
             after = trials.run(query, everything)
-            used = needed(hypothesis.needs(after.plan), everything, trials.catalog)
+            used = needed(hypothesis.needs(after.plan, after.catalog), everything, trials.catalog)
             after = trials.run(query, used)
         except errors.Error:
             continue

@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from louver.names import keyword
 from louver.trusted.planner import cost
-from louver.trusted.planner.plan import Plan, RemoteQuery
+from louver.trusted.planner.ir import Plan, RemoteQuery
 from louver.trusted.planner.sql import lexer, selection
+from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 
@@ -46,27 +47,24 @@ class Estimate:
 
 
 def of_plan(
-    plan: Plan,
-    tree: exp.Expr | None,
-    resolve: selection.Resolve,
-    shape: lexer.Shape,
-    link: cost.Link,
+    plan: Plan, resolver: Resolver, servers: Servers, shape: lexer.Shape, link: cost.Link
 ) -> Estimate:
-    """The estimate of a plan of the statement whose tree this is."""
+    """The estimate of a plan of the statement and on the catalog that the resolver is of."""
     total = Estimate()
     for remote in plan.remotes:
-        total += _of_remote(remote, _select_of(remote, tree, resolve), shape, link)
+        total += _of_remote(remote, resolver, servers, shape, link)
     return total
 
 
 def _of_remote(
-    remote: RemoteQuery, select: exp.Select | None, shape: lexer.Shape, link: cost.Link
+    remote: RemoteQuery, resolver: Resolver, servers: Servers, shape: lexer.Shape, link: cost.Link
 ) -> Estimate:
-    read = [float(source.table.row_count) for source in (*remote.sources, *remote.inner)]
-    costs = remote.sources[0].backend.costs
+    tables = [resolver.catalog.by_id(other.table) for other in (*remote.sources, *remote.inner)]
+    read = [float(table.row_count) for table in tables]
+    costs = servers.backend_of(tables[0]).costs
     work_s = sum(read) * costs.compare_s * max(len(remote.where), 1)
     work_s += max(read, default=0.0) * costs.probe_s * (len(read) - 1)
-    rows, met = _rows(remote, select, shape, [])
+    rows, met = _rows(remote, resolver, servers, shape, [])
     sent = rows * cost.row_bytes(remote)
     opened = rows * sum(out.kind not in ("plain", "absent", "raw") for out in remote.outputs)
     seconds = opened * cost.OPEN_S
@@ -80,8 +78,8 @@ def _of_remote(
 
 def fill(
     plan: Plan,
-    tree: exp.Expr | None,
-    resolve: selection.Resolve,
+    resolver: Resolver,
+    servers: Servers,
     shape: lexer.Shape,
     parameters: list[object],
 ) -> Plan:
@@ -89,36 +87,42 @@ def fill(
     remotes = []
     for remote in plan.remotes:
         if not remote.width:
-            rows, _ = _rows(remote, _select_of(remote, tree, resolve), shape, parameters)
+            rows, _ = _rows(remote, resolver, servers, shape, parameters)
             remote = replace(remote, rows=rows, width=cost.row_bytes(remote))
         remotes.append(remote)
     return replace(plan, remotes=tuple(remotes))
 
 
 def _rows(
-    remote: RemoteQuery, select: exp.Select | None, shape: lexer.Shape, parameters: list[object]
+    remote: RemoteQuery,
+    resolver: Resolver,
+    servers: Servers,
+    shape: lexer.Shape,
+    parameters: list[object],
 ) -> tuple[float, float]:
     """The rows of an answer, and those that were met on the way to it."""
     if remote.width and not remote.grouped:
         return remote.rows, remote.rows
-    scope = Scope(list(remote.sources), shape, 0, parameters)
-    met = _met(remote.sources, select, scope)
+    sources = [
+        servers.source(other.slot, other.alias, resolver.catalog.by_id(other.table))
+        for other in remote.sources
+    ]
+    select = _select_of(sources, resolver, servers)
+    scope = Scope(sources, shape, 0, parameters)
+    met = _met(sources, select, scope)
     rows = _groups(select, scope, met) if remote.grouped else met
     return min(rows, _limit(select)) if remote.limit else rows, met
 
 
-def _select_of(
-    remote: RemoteQuery, tree: exp.Expr | None, resolve: selection.Resolve
-) -> exp.Select | None:
-    """The block of the statement that a remote query answers."""
-    wanted = [(source.alias, source.table.id) for source in remote.sources]
-    servers = Servers(lambda _: remote.sources[0].backend, 0)
+def _select_of(wanted: list[Source], resolver: Resolver, servers: Servers) -> exp.Select | None:
+    """The block of the statement that reads these table occurrences."""
+    refs, tree = [source.ref for source in wanted], resolver.tree
     for select in tree.find_all(exp.Select) if tree is not None else ():
         try:
-            sources = selection.sources_of(select, resolve, servers)
+            sources = selection.sources_of(select, resolver.table, servers)
         except Unsplit:
             continue
-        if [(source.alias, source.table.id) for source in sources] == wanted:
+        if [source.ref for source in sources] == refs:
             return select
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plan
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column
 from louver.trusted.vault.levels import LEVELS, allows
@@ -106,12 +106,12 @@ def lowest(
         supposed = raised(catalog, level)
         plan = attempt(supposed)
         if plan is not None:
-            return _above(catalog, needs(plan))
+            return _above(catalog, needs(plan, supposed))
     return []
 
 
-def needs(plan: Plan) -> dict[Place, str]:
-    """What a plan shows of each column, as a level."""
+def needs(plan: Plan, catalog: Catalog) -> dict[Place, str]:
+    """What a plan shows of each column of the catalog that it was made on, as a level."""
     by_name: dict[Place, str] = {}
 
     def need(member: Place, level: str) -> None:
@@ -123,16 +123,16 @@ def needs(plan: Plan) -> dict[Place, str]:
     for remote in plan.remotes:
         for out in remote.outputs:
             if out.kind in ("masked", "flags", "hom", "hom_count"):
-                source = next(s for s in remote.sources if s.slot == out.slot)
-                need((source.table.id, out.column), "access")
+                need((remote.table_of(out.slot), out.column), "access")
         for source in remote.sources:
+            table = catalog.by_id(source.table)
             for leak in plan.leaks:
-                if leak.table != source.table.label:
+                if leak.table != table.label:
                     continue
                 for name in leak.columns:
-                    column = source.table.column(name)
+                    column = table.column(name)
                     if column is not None and column.encrypted:
-                        need((source.table.id, column.id), leak.level)
+                        need((table.id, column.id), leak.level)
     return by_name
 
 

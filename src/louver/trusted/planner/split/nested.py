@@ -14,8 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from louver.names import fold
-from louver.trusted.planner.ir import Plain, SharedExpr
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plain, Plan, SharedExpr
 from louver.trusted.planner.split import rewrite, whole_block
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
@@ -24,7 +23,6 @@ from louver.trusted.planner.sql.selection import Unsplit
 
 Describe = Callable[[str], list[tuple[str, str]]]
 # With one of these the subquery's rows are not all of its groups, so none may be dropped early.
-_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.Tuple)
 _ROW_CHOOSING = ("limit", "offset", "distinct", "where", "order")
 
 
@@ -41,8 +39,6 @@ def plan_nested(
     servers: Servers,
     parameters: list[object],
     describe: Describe,
-    *,
-    target: str = whole_block.ROWS,
 ) -> Plan:
     """Plan a query over one aggregating subquery; raises `Unsplit`."""
     clause = select.args.get("from_") or select.args["from"]
@@ -51,15 +47,13 @@ def plan_nested(
         raise Unsplit
     _require_outer(select, clause.this)
     sources = selection.sources_of(inner, resolve, servers)
-    plan = whole_block.plan_block(
-        inner, sources, shape, servers, parameters, describe, target=target
-    )
-    tree = plan.home_tree
-    if plan.kind != "whole" or tree is None or any(tree.args.get(key) for key in _ROW_CHOOSING):
+    block = whole_block.plan_block(inner, sources, shape, servers, parameters, describe)
+    plan, tree = block.plan, block.tree
+    if plan.kind != "whole" or any(tree.args.get(key) for key in _ROW_CHOOSING):
         raise Unsplit
     names = [name for name, _ in describe(block_text(inner, parameters))]
     scope = Scope(sources, shape, servers.modulus_bits, parameters)
-    scope.virtual = _columns(tree, names, plan)
+    scope.virtual = _columns(names, block)
     # Only the subquery's columns are in reach of the outer conditions.
     scope.sources, scope.shown = [], sources
     rewrite.ask_types(select, scope, describe)
@@ -77,7 +71,7 @@ def plan_nested(
     )
 
 
-def block_text(inner: exp.Expr, parameters: list[object]) -> str:
+def block_text(inner: exp.Select, parameters: list[object]) -> str:
     """The subquery's own text, with parameters as typed constants."""
     scope = Scope([], Shape("", (), ()), 0, parameters)
     return rewrite.typed_text(inner, scope)
@@ -85,19 +79,19 @@ def block_text(inner: exp.Expr, parameters: list[object]) -> str:
 
 def _require_outer(select: exp.Select, subquery: exp.Subquery) -> None:
     for node in select.walk(prune=lambda node: node is subquery):
-        if node is not subquery and not isinstance(node, (*selection.VOCABULARY, *_SETS)):
+        if node is not subquery and not isinstance(node, selection.VOCABULARY):
             raise Unsplit
     alias = subquery.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise Unsplit
 
 
-def _columns(tree: exp.Select, names: list[str], plan: Plan) -> dict[str, SharedExpr | Plain]:
+def _columns(names: list[str], block: whole_block.BlockPlan) -> dict[str, SharedExpr | Plain]:
     """The subquery's output columns that are values of the answer as they are."""
     columns: dict[str, SharedExpr | Plain] = {}
-    for item, name in zip(tree.expressions, names, strict=True):
+    for item, name in zip(block.tree.expressions, names, strict=True):
         bare = item.this if isinstance(item, exp.Alias) else item
-        value = plan.values.get(bare.name) if isinstance(bare, exp.Column) else None
+        value = block.values.get(bare.name) if isinstance(bare, exp.Column) else None
         if value is not None:
             columns[fold(name)] = value
     return columns

@@ -18,7 +18,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner import cost
-from louver.trusted.planner.plan import Plan
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.split import whole_block
 from louver.trusted.planner.split.nested import block_text
 from louver.trusted.planner.split.select_positions import select_spans
@@ -45,7 +45,6 @@ class Block:
 
 def plan_blocks(
     tree: exp.Expr,
-    written: exp.Expr | None,
     tokens: Sequence[Token],
     resolve: selection.Resolve,
     shape: Shape,
@@ -54,22 +53,16 @@ def plan_blocks(
     describe: Describe,
     allowed: Callable[[Plan], bool],
 ) -> list[Block]:
-    """The blocks that the server can run whole; none lies within another. Those of the normal form
-    replace what is ``written``: the block that bears the same mark.
-    """
-    if written is None:
-        return []
-    spans = select_spans(written, tokens)
-    by_mark = {select.meta.get("mark"): select for select in written.find_all(exp.Select)}
+    """The blocks that the server can run whole; none lies within another."""
+    spans = select_spans(tree, tokens)
     blocks: list[Block] = []
     for select in tree.find_all(exp.Select):
-        own = select if tree is written else by_mark.get(select.meta.get("mark"))
-        span = spans.get(id(own))
-        if own is None or span is None or any(_within(span, other) for other in blocks):
+        span = spans.get(id(select))
+        if span is None or any(_within(span, other) for other in blocks):
             continue
         target = f"louver_rows_{len(blocks)}"
         try:
-            plan = _plan(select, own, resolve, shape, servers, parameters, describe, target)
+            plan = _plan(select, resolve, shape, servers, parameters, describe, target)
         except (Unsplit, errors.Error):
             continue
         if allowed(plan):
@@ -110,7 +103,6 @@ def _within(span: tuple[int, int], other: Block) -> bool:
 
 def _plan(
     select: exp.Select,
-    own: exp.Select,
     resolve: selection.Resolve,
     shape: Shape,
     servers: Servers,
@@ -127,14 +119,12 @@ def _plan(
     if not _is_worth(select, sources):
         raise Unsplit
     # A block that needs columns from around it does not bind by itself.
-    names = [name for name, _ in describe(block_text(own, parameters))]
-    if own is not select:
-        describe(block_text(select, parameters))
-    plan = whole_block.plan_block(
+    names = [name for name, _ in describe(block_text(select, parameters))]
+    block = whole_block.plan_block(
         select, sources, shape, servers, parameters, describe, target=target
     )
-    tree = plan.home_tree
-    if plan.kind != "whole" or tree is None or len(tree.expressions) != len(names):
+    plan, tree = block.plan, block.tree
+    if plan.kind != "whole" or len(tree.expressions) != len(names):
         raise Unsplit
     items = []
     for item, name in zip(tree.expressions, names, strict=True):

@@ -9,7 +9,7 @@ every condition once more. So home runs the text as it was written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -18,8 +18,7 @@ from sqlglot.tokens import Token
 
 from louver.names import fold
 from louver.trusted.planner import choose, cost
-from louver.trusted.planner.ir import Node, Opening, Sql
-from louver.trusted.planner.plan import Output, Plan, RemoteQuery
+from louver.trusted.planner.ir import Node, Opening, Output, Plan, RemoteQuery, Sql
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
@@ -61,18 +60,21 @@ def plan_scans(
     if tree is not None and _may_reduce(tree, tokens):
         reducer = _Reducer(tree, shape, servers, parameters, describe, resolve)
         reducer.graph.apart = apart
+    scanned = [servers.source(ROOT, table.name, table) for table in tables]
     remotes: list[RemoteQuery] = []
     leaks: list[Fact] = []
     opens: list[Opening] = []
-    for table in tables:
-        remote = _whole(table, names, servers)
+    for source in scanned:
+        remote = _whole(source, names)
         if reducer is not None:
-            remote = reducer.reduce(remote, tables, link or cost.Link(), leaks, opens)
+            remote = reducer.reduce(remote, source, tables, link or cost.Link(), leaks, opens)
         remotes.append(remote)
-    if reducer is not None and any(r.sources[0].backend.keys_choose for r in remotes):
-        leaks += reducer.probe(remotes)
+    by_table = {source.table.id: source for source in scanned}
+    if reducer is not None and any(source.backend.keys_choose for source in scanned):
+        leaks += reducer.probe(remotes, by_table)
     for remote in remotes:
-        leaks += [leak for leak in choose.reads(remote) if leak not in leaks]
+        read = choose.reads(remote, [by_table[remote.sources[0].table]])
+        leaks += [leak for leak in read if leak not in leaks]
     leaks = [leak for leak in leaks if not any(_says_more(other, leak) for other in leaks)]
     secret = any(out.kind == "sealed" for remote in remotes for out in remote.outputs)
     kind = "scans" if remotes else "home"
@@ -87,12 +89,12 @@ def _says_more(other: Fact, leak: Fact) -> bool:
     return leak.kind == "rows" and set(leak.columns) < set(other.columns)
 
 
-def _whole(table: Table, names: set[str] | None, servers: Servers) -> RemoteQuery:
-    source = servers.source(ROOT, table.name, table)
+def _whole(source: Source, names: set[str] | None) -> RemoteQuery:
+    table = source.table
     outputs = [_output(source, column.name, names) for column in table.columns]
     remote = RemoteQuery(
         (table.schema, table.name),
-        (source,),
+        (source.ref,),
         (),
         tuple(outputs),
         whole_table=True,
@@ -138,13 +140,14 @@ class _Reducer:
     def reduce(
         self,
         remote: RemoteQuery,
+        scanned: Source,
         tables: list[Table],
         link: cost.Link,
         leaks: list[Fact],
         opens: list[Opening],
     ) -> RemoteQuery:
         """A scan filtered by what all occurrences of its table admit, if the ceilings allow it."""
-        table = remote.sources[0].table
+        table = scanned.table
         slots = fresh_slots()
         wanted: list[list[Push]] = []
         for node in self._nodes:
@@ -162,13 +165,13 @@ class _Reducer:
                 return remote
             wanted.append(taken)
         chosen = _merged(wanted)
-        worth = chosen and _left(chosen) <= remote.sources[0].backend.costs.most_left
-        if not worth or not self._access_allowed(remote, tables):
+        worth = chosen and _left(chosen) <= scanned.backend.costs.most_left
+        if not worth or not self._access_allowed(remote, scanned, tables):
             return remote
         reduced = replace(
             remote,
             where=tuple(push.node for push in chosen),
-            inner=tuple(source for push in chosen for source in push.inner[1:]),
+            inner=tuple(source.ref for push in chosen for source in push.inner[1:]),
             whole_table=False,
             rows=remote.rows * min(1.0, _left(chosen)),
         )
@@ -177,9 +180,9 @@ class _Reducer:
             opens += [opening for opening in push.collected.opens if opening not in opens]
         return reduced
 
-    def probe(self, remotes: list[RemoteQuery]) -> list[Fact]:
+    def probe(self, remotes: list[RemoteQuery], sources: Mapping[int, Source]) -> list[Fact]:
         """Let tables of a lake be reduced by keys of tables that are read before them."""
-        return probes.add(remotes, self._blocks, self._nodes, self._conditions)
+        return probes.add(remotes, sources, self._blocks, self._nodes, self._conditions)
 
     def _taken(
         self,
@@ -201,9 +204,9 @@ class _Reducer:
         return taken
 
     @staticmethod
-    def _access_allowed(remote: RemoteQuery, tables: list[Table]) -> bool:
+    def _access_allowed(remote: RemoteQuery, scanned: Source, tables: list[Table]) -> bool:
         filtered = RemoteQuery(remote.home, remote.sources, (), remote.outputs, (Sql("true"),))
-        return not choose.above_ceiling(choose.reads(filtered), tables)
+        return not choose.above_ceiling(choose.reads(filtered, [scanned]), tables)
 
 
 def _left(chosen: list[Push]) -> float:

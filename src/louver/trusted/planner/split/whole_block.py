@@ -7,19 +7,26 @@ to the last choice (`scan`), where the user's own text runs locally.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from louver.names import fold
 from louver.trusted.planner import choose
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import Node, Plain, SharedExpr, Sql
+from louver.trusted.planner.ir import (
+    Joined,
+    Node,
+    Output,
+    Plain,
+    Plan,
+    RemoteQuery,
+    SharedExpr,
+    Sql,
+)
 from louver.trusted.planner.operators import masked, shares
 from louver.trusted.planner.operators.rule import Aggregate, Shown
-from louver.trusted.planner.plan import Joined, Output, Plan, RemoteQuery
 from louver.trusted.planner.split import order_limit, rewrite
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import Shape
@@ -33,6 +40,17 @@ ROWS = "louver_rows"
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """The plan of a block, with what a query around it needs while that is planned: the local text
+    as a tree, and the answer's columns as operands.
+    """
+
+    plan: Plan
+    tree: exp.Select
+    values: dict[str, SharedExpr | Plain] = field(default_factory=dict)
+
+
 def plan_block(
     select: exp.Select,
     sources: list[Source],
@@ -43,7 +61,7 @@ def plan_block(
     *,
     target: str = ROWS,
     rows: bool = False,
-) -> Plan:
+) -> BlockPlan:
     """Plan a block on the server as far as it goes; raises `Unsplit`. ``target`` is the home table
     of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
     """
@@ -84,7 +102,7 @@ def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
         conditions = [rewrite.predicate(part, scope) for part in selection.conjuncts(on)]
         if any(condition is None or not condition.exact for condition in conditions):
             raise Unsplit
-        joins.append(Joined(source, kind, tuple(c.node for c in conditions if c is not None)))
+        joins.append(Joined(source.ref, kind, tuple(c.node for c in conditions if c is not None)))
     return joins
 
 
@@ -116,20 +134,20 @@ def _rows(
     target: str,
     order: Sequence[Node] = (),
     limit: str = "",
-) -> Plan:
+) -> BlockPlan:
     """The joined rows come home, where the rest of the query runs on them."""
     tree = select.copy()
     outputs = _Outputs(scope)
     selection.expand_stars(tree, scope)
-    replace = rewrite.Replacer(scope, outputs, selection.is_aggregated(select))
+    replacer = rewrite.Replacer(scope, outputs, selection.is_aggregated(select))
     _keep_conditions(tree, rest)
     for key in ("from_", "from", "joins"):
         tree.set(key, None)
-    replace.tree(tree)
+    replacer.tree(tree)
     tree.set("from_", exp.From(this=exp.to_table(target)))
     remote = RemoteQuery(
         ("", target),
-        tuple(scope.sources),
+        scope.refs,
         tuple(joins),
         tuple(outputs.columns),
         tuple(where),
@@ -147,7 +165,7 @@ def _keep_conditions(tree: exp.Select, rest: list[exp.Expr]) -> None:
 
 def _whole(
     select: exp.Select, scope: Scope, joins: list[Joined], where: list[Node], target: str
-) -> Plan:
+) -> BlockPlan:
     """The server groups and aggregates; the client opens one row per group."""
     tree = select.copy()
     # The answer's columns are the groups, in their order: a star must not stand for these.
@@ -185,7 +203,7 @@ def _whole(
     counted = not where and not group and not joins and len(scope.sources) == 1
     remote = RemoteQuery(
         ("", target),
-        tuple(scope.sources),
+        scope.refs,
         tuple(joins),
         tuple(outputs.columns),
         tuple(where),
@@ -193,11 +211,9 @@ def _whole(
         grouped=True,
         having=tuple(having),
         counted=counts[0] if counted and counts else "",
-        filters=tuple(scope.filters),
     )
-    plan = _finished("whole", remote, tree, scope)
     values = {name: value for name in outputs.names() if (value := outputs.value(name))}
-    return dataclasses.replace(plan, values=values)
+    return replace(_finished("whole", remote, tree, scope), values=values)
 
 
 def _having(
@@ -260,20 +276,13 @@ def _replace_aggregates(
         selection.put_column(node, outputs.aggregate(original, scope))
 
 
-def _finished(kind: str, remote: RemoteQuery, tree: exp.Select, scope: Scope) -> Plan:
+def _finished(kind: str, remote: RemoteQuery, tree: exp.Select, scope: Scope) -> BlockPlan:
     home = selection.home_text(tree, scope)
     choose.note_reads(remote, scope)
     secret = any(output.kind != "plain" for output in remote.outputs) or bool(scope.collected.leaks)
     noted = scope.collected
-    return Plan(
-        kind,
-        (remote,),
-        home,
-        tuple(noted.leaks),
-        tuple(noted.opens),
-        reads_secret=secret,
-        home_tree=tree,
-    )
+    plan = Plan(kind, (remote,), home, tuple(noted.leaks), tuple(noted.opens), reads_secret=secret)
+    return BlockPlan(plan, tree)
 
 
 class _Outputs:

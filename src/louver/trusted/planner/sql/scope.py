@@ -13,7 +13,16 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Column as StoredColumn
-from louver.trusted.planner.ir import Factor, Key, LiteralValue, Node, Plain, SharedExpr, Sql
+from louver.trusted.planner.ir import (
+    Factor,
+    Key,
+    LiteralValue,
+    Node,
+    Plain,
+    SharedExpr,
+    Sql,
+    TableRef,
+)
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import local_text
@@ -33,7 +42,7 @@ RANDOM_BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table occurrence in FROM."""
+    """One table occurrence in FROM, while it is planned; a plan keeps its `ref`."""
 
     slot: int
     alias: str
@@ -41,8 +50,13 @@ class Source:
     backend: Backend
 
     @property
+    def ref(self) -> TableRef:
+        """The occurrence as a plan names it."""
+        return TableRef(self.slot, self.alias, self.table.id)
+
+    @property
     def server_alias(self) -> str:
-        return f"t{self.slot}"
+        return self.ref.server_alias
 
     @property
     def server_name(self) -> str:
@@ -70,8 +84,7 @@ class Scope:
 
     ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
     what is computed on them is a leak of those tables. ``whole`` tells that the block reads all
-    rows of one table, of which the client knows the numbers. ``filters`` are the conditions under
-    which aggregates count a row.
+    rows of one table, of which the client knows the numbers.
     """
 
     sources: list[Source]
@@ -85,7 +98,11 @@ class Scope:
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
     whole: bool = False
-    filters: list[Node] = field(default_factory=list)
+
+    @property
+    def refs(self) -> tuple[TableRef, ...]:
+        """The block's table occurrences as a plan names them."""
+        return tuple(source.ref for source in self.sources)
 
     @property
     def backend(self) -> Backend:

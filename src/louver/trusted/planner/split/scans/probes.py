@@ -8,17 +8,18 @@ statement are reduced so, and only by tables that something else reduces.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from louver.names import fold
-from louver.trusted.planner.plan import Probe, RemoteQuery
+from louver.trusted.planner.ir import Probe, RemoteQuery
 from louver.trusted.planner.split.scans import query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions, parts
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+from louver.trusted.planner.sql.scope import Source
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column, Table
@@ -39,18 +40,19 @@ class _Tie:
 
 def add(
     remotes: list[RemoteQuery],
+    sources: Mapping[int, Source],
     blocks: Sequence[Block],
     nodes: Sequence[exp.Table],
     conditions: Conditions,
 ) -> list[Fact]:
     """Give the remotes that read a lake their probes, and bring all into an order in which every
-    probe finds its keys read.
+    probe finds its keys read. ``sources`` are the tables that the remotes read, by id.
     """
     remotes.sort(key=lambda remote: (remote.rows, remote.home))
     leaks: list[Fact] = []
-    places = {remote.sources[0].table.id: position for position, remote in enumerate(remotes)}
+    places = {remote.sources[0].table: position for position, remote in enumerate(remotes)}
     for position, remote in enumerate(remotes):
-        source = remote.sources[0]
+        source = sources[remote.sources[0].table]
         table = source.table
         if (
             not source.backend.keys_choose

@@ -1,15 +1,26 @@
-"""A plan: what each server is asked, what is opened, what runs locally, and what all this shows."""
+"""What one server is asked: tables by id, expressions as trees, and how the answer is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from sqlglot import exp
+from louver.trusted.planner.ir.nodes import Node, SharedExpr, Term, terms_of
 
-from louver.trusted.planner.ir import Node, Opening, Plain, SharedExpr, Term, terms_of
-from louver.trusted.planner.sql.scope import Source
-from louver.trusted.vault.facts import Fact
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """One table occurrence of a plan: ``table`` is the id of the table in the catalog that runs
+    the plan, ``alias`` the statement's name for it. Everything else is looked up by the id.
+    """
+
+    slot: int
+    alias: str
+    table: int
+
+    @property
+    def server_alias(self) -> str:
+        """The name of the occurrence in the text that the server is sent."""
+        return f"t{self.slot}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,7 @@ class Output:
 class Joined:
     """One more table of FROM: ``kind`` is CROSS JOIN, JOIN or LEFT JOIN."""
 
-    source: Source
+    source: TableRef
     kind: str
     on: tuple[Node, ...]
 
@@ -69,11 +80,11 @@ class RemoteQuery:
     ``counted`` names the answer's column that counts all rows of the one table, if there is one.
     ``inner`` are the tables within the conditions of WHERE. ``rows`` and ``width`` are what the
     answer is expected to have: rows, and bytes of each; 0 where nothing is expected. ``probes``
-    are of tables of a lake. ``filters`` are conditions within aggregates.
+    are of tables of a lake.
     """
 
     home: tuple[str, str]
-    sources: tuple[Source, ...]
+    sources: tuple[TableRef, ...]
     joins: tuple[Joined, ...]
     outputs: tuple[Output, ...]
     where: tuple[Node, ...] = ()
@@ -84,11 +95,10 @@ class RemoteQuery:
     limit: str = ""
     whole_table: bool = False
     counted: str = ""
-    inner: tuple[Source, ...] = ()
+    inner: tuple[TableRef, ...] = ()
     rows: float = 0.0
     width: int = 0
     probes: tuple[Probe, ...] = ()
-    filters: tuple[Node, ...] = ()
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""
@@ -102,10 +112,13 @@ class RemoteQuery:
             needed |= {source.slot for source in self.sources}
         return sorted(needed)
 
+    def table_of(self, slot: int) -> int:
+        """The id of the table that an occurrence of FROM is of."""
+        return next(source.table for source in self.sources if source.slot == slot)
+
     def conditions(self) -> list[Node]:
         """What decides which rows are taken."""
-        joins = (node for join in self.joins for node in join.on)
-        return [*self.where, *self.filters, *joins, *self.order]
+        return [*self.where, *(node for join in self.joins for node in join.on), *self.order]
 
     def terms(self) -> list[Term]:
         """Everything that the query could use if the server kept it."""
@@ -113,30 +126,3 @@ class RemoteQuery:
         nodes += [*self.where, *self.group, *self.having, *self.order]
         nodes += [node for join in self.joins for node in join.on]
         return [term for node in nodes for term in terms_of(node)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """The plan of one SELECT.
-
-    ``kind``: ``whole`` (the server aggregates), ``rows`` (the server joins and filters), ``scans``
-    (the server filters table by table), ``home`` (no table of the server is read). ``home_sql`` is
-    what the local DuckDB runs over the opened answers; empty where it is the user's own text.
-    ``reads_secret`` tells whether any encrypted column is read. ``home_tree`` is ``home_sql`` as
-    a tree, and ``values`` are the answer's columns as operands of an outer query. ``opens`` are
-    layers that the server must have opened first. ``replacements`` say which tokens (first, last)
-    of the user's own text are replaced locally, and by what.
-    """
-
-    kind: str
-    remotes: tuple[RemoteQuery, ...]
-    home_sql: str = ""
-    leaks: tuple[Fact, ...] = ()
-    opens: tuple[Opening, ...] = ()
-    replacements: tuple[tuple[int, int, str], ...] = ()
-    names: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    fixed: tuple[tuple[int, str], ...] = ()
-    reads_secret: bool = False
-    home_tree: exp.Select | None = None
-    values: Mapping[str, SharedExpr | Plain] = field(default_factory=dict)

@@ -151,9 +151,12 @@ class Numbers:
 
 @dataclass(slots=True)
 class Slot:
-    """One table occurrence as the printer needs it."""
+    """One table occurrence as the printer needs it: its alias in the text, its table's name on the
+    server, the server's columns of S and of the products with its powers.
+    """
 
     alias: str
+    name: str
     ones: str
     materialized: dict[str, str]
 

@@ -1,0 +1,36 @@
+"""What a statement comes to before it runs: what each server is asked, what is opened, what runs
+locally, and what all this shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from louver.trusted.planner.ir.nodes import Opening
+from louver.trusted.planner.ir.remote import RemoteQuery
+from louver.trusted.vault.facts import Fact
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The plan of one SELECT.
+
+    ``kind``: ``whole`` (the server aggregates), ``rows`` (the server joins and filters), ``scans``
+    (the server filters table by table), ``blocks`` (the server aggregates parts), ``home`` (no
+    table of the server is read). ``home_sql`` is what the local DuckDB runs over the opened
+    answers; empty where it is the user's own text. ``reads_secret`` tells whether any encrypted
+    column is read. ``opens`` are layers that the server must have opened first. ``replacements``
+    say which tokens (first, last) of the user's own text are replaced locally, and by what.
+    ``fixed`` are the numbers of the statement, by position, that the plan holds for only.
+    """
+
+    kind: str
+    remotes: tuple[RemoteQuery, ...]
+    home_sql: str = ""
+    leaks: tuple[Fact, ...] = ()
+    opens: tuple[Opening, ...] = ()
+    replacements: tuple[tuple[int, int, str], ...] = ()
+    names: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    fixed: tuple[tuple[int, str], ...] = ()
+    reads_secret: bool = False

@@ -1,1 +1,0 @@
-"""Statements in the form that the split knows: explicit columns, keys and conditions."""
