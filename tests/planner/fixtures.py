@@ -31,14 +31,14 @@ TABLES = {
     "T": "CREATE TABLE T (A INTEGER, B INTEGER, C DECIMAL(10,2), D DATE, P INTEGER, G VARCHAR)",
     "U": "CREATE TABLE U (X INTEGER, Y BIGINT, Q INTEGER)",
     "V": "CREATE TABLE V (K INTEGER, N VARCHAR, M DECIMAL(10,2), W DATE, Z INTEGER)",
-    "W": "CREATE TABLE W (L INTEGER, O DATE, J INTEGER, H INTEGER)",
+    "W": "CREATE TABLE W (L INTEGER, O DATE, J INTEGER, H INTEGER, TAIL VARCHAR)",
     "F": "CREATE TABLE F (E INTEGER, I DATE, N VARCHAR, R DECIMAL(10,2), S INTEGER)",
 }
 # What the server holds of the columns of V and W beside their sealed forms.
 HELD = {
     "K": ("eq",), "L": ("eq",), "N": ("eq", "text"), "M": ("sum", "sum_high", "sum_count"),
     "W": ("eq", "ord"), "O": ("eq", "ord"), "Z": ("eq", "ord", "sum", "sum_high", "sum_count"),
-    "J": ("ore",), "H": ("sdb", "ord"),
+    "J": ("ore",), "H": ("sdb", "ord"), "TAIL": ("ord",),
 }  # fmt: skip
 GROUPS = {"K": "key", "L": "key", "W": "day", "O": "day"}
 NULLABLE = ("N", "M")

@@ -48,7 +48,7 @@ def test_every_rule_has_a_fixture() -> None:
     names = (
         {rule.name for rule in RULES}
         | {rule.name for rule in AGGREGATES}
-        | {"cartesian_product", "distinct", "grouping", "limits"}
+        | {"cartesian_product", "distinct", "grouping", "limits", "normal_form"}
     )
     assert names == {path.stem for path in fixtures.files()}
 

@@ -63,7 +63,8 @@ def note_reads(remote: RemoteQuery, scope: Scope) -> None:
 
 def reads(remote: RemoteQuery, sources: Sequence[Source]) -> list[Fact]:
     """The leaks of reading, one per table of FROM."""
-    narrowed = bool(remote.where or remote.joins or remote.limit or remote.group or remote.probes)
+    chosen = (remote.where, remote.joins, remote.limit, remote.group, remote.probes, remote.filters)
+    narrowed = any(chosen)
     # One row of many, where the server picked it.
     narrowed = narrowed or any(out.row is not None for out in remote.outputs)
     leaks: list[Fact] = []

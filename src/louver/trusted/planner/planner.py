@@ -18,11 +18,12 @@ from louver.trusted.backends.backend import Backend
 from louver.trusted.planner import choose, cost
 from louver.trusted.planner.advisor import hypothesis
 from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.normal_form.judged import Written, better, judged
 from louver.trusted.planner.split import nested, subquery_pushdown, table_scans, whole_block
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver, pivots
 from louver.trusted.planner.sql.scope import Servers
-from louver.trusted.planner.sql.trees import parse
+from louver.trusted.planner.sql.trees import local_text, parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS
 
@@ -131,6 +132,13 @@ class Planner:
         resolver = Resolver(catalog, tree, tokens)
         start = self._spent("analyse", start)
         plan = None if self.apart else self._on_server(tree, shape, parameters, resolver)
+        written = Written(tree, resolver)
+        if plan is None or plan.kind != "whole" or self._refused(plan, catalog):
+            normal = judged(written, described, parameters, catalog, self.home.describe)
+            if normal is not None:
+                tree, resolver = normal, Resolver(catalog, normal)
+                other = None if self.apart else self._on_server(tree, shape, parameters, resolver)
+                plan = better(plan, None if other and self._refused(other, catalog) else other)
         if (
             not self.local_processing
             and not self.apart
@@ -138,10 +146,12 @@ class Planner:
         ):
             plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
         # A generated column holds an expression with one number, and with no other.
-        free = None if resolver.reads_generated() else tree
-        fixed = fixed_literals(free, shape, [name for name, _ in described])
+        generated = resolver.reads_generated() or written.resolver.reads_generated()
+        fixed = fixed_literals(
+            None if generated else written.tree, shape, [name for name, _ in described]
+        )
         if plan is None or self._refused(plan, catalog):
-            plan = self._scans(text, tree, tokens, shape, parameters, resolver, catalog)
+            plan = self._scans(text, written, tree, tokens, shape, parameters, resolver, catalog)
         plan = replace(
             plan,
             names=tuple(name for name, _ in described),
@@ -166,6 +176,7 @@ class Planner:
     def _scans(
         self,
         text: lexer.Text,
+        written: Written,
         tree: exp.Expr | None,
         tokens: Sequence[Token],
         shape: lexer.Shape,
@@ -173,14 +184,21 @@ class Planner:
         resolver: Resolver,
         catalog: Catalog,
     ) -> Plan:
-        """Aggregating blocks whole, and scans of what is read beside them."""
-        tables, servers = resolver.all_tables(text, self.home), self.servers()
-        words = [*tokens, *resolver.view_tokens]
+        """Aggregating blocks whole, and scans of what is read beside them. What the tree says is
+        planned; what is written, DuckDB runs locally.
+        """
+        if tree is None or tree is written.tree:
+            tables = resolver.all_tables(text, self.home)
+            words = [*tokens, *resolver.view_tokens]
+        else:
+            tables, words = resolver.named_tables(), lexer.tokens(local_text(tree))
+        servers = self.servers()
         parts: list[subquery_pushdown.Block] = []
         whole = tree is not None and not resolver.views and not self.apart
         if tree is not None and whole and not self._loses_order(tree):
             parts = subquery_pushdown.plan_blocks(
                 tree,
+                written.tree,
                 tokens,
                 self._computed(resolver),
                 shape,

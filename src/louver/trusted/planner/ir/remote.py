@@ -80,7 +80,7 @@ class RemoteQuery:
     ``counted`` names the answer's column that counts all rows of the one table, if there is one.
     ``inner`` are the tables within the conditions of WHERE. ``rows`` and ``width`` are what the
     answer is expected to have: rows, and bytes of each; 0 where nothing is expected. ``probes``
-    are of tables of a lake.
+    are of tables of a lake. ``filters`` are conditions within aggregates.
     """
 
     home: tuple[str, str]
@@ -99,6 +99,7 @@ class RemoteQuery:
     rows: float = 0.0
     width: int = 0
     probes: tuple[Probe, ...] = ()
+    filters: tuple[Node, ...] = ()
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""
@@ -118,7 +119,8 @@ class RemoteQuery:
 
     def conditions(self) -> list[Node]:
         """What decides which rows are taken."""
-        return [*self.where, *(node for join in self.joins for node in join.on), *self.order]
+        joins = (node for join in self.joins for node in join.on)
+        return [*self.where, *self.filters, *joins, *self.order]
 
     def terms(self) -> list[Term]:
         """Everything that the query could use if the server kept it."""

@@ -116,7 +116,7 @@ def _masked(value: EncodedColumn, what: str, type_: str, scope: Scope) -> Masked
         _sum(value, "sum_count" if what == "count" else "sum", scope),
         None if fits or what == "count" else _sum(value, "sum_high", scope),
         Sql("count(⟦0⟧)", (number,)) if not value.nullable else _sum(value, "sum_count", scope),
-        None if scope.whole else added,
+        None if scope.whole and value.when is None else added,
         value.nullable,
         value.slot,
         value.table,
@@ -147,9 +147,9 @@ def _sum(value: EncodedColumn, representation: str, scope: Scope) -> Node:
 
 
 def _number(value: EncodedColumn) -> Node:
-    return Column(value.alias, "row_id")
+    return value.counted(Column(value.alias, "row_id"))
 
 
 def _sealed(value: EncodedColumn, scope: Scope) -> Node:
     column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
-    return Column(value.alias, column.stored["rnd"])
+    return value.counted(Column(value.alias, column.stored["rnd"]))

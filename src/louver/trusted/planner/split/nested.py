@@ -23,6 +23,7 @@ from louver.trusted.planner.sql.selection import Unsplit
 
 Describe = Callable[[str], list[tuple[str, str]]]
 # With one of these the subquery's rows are not all of its groups, so none may be dropped early.
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Grouping, exp.Tuple)
 _ROW_CHOOSING = ("limit", "offset", "distinct", "where", "order")
 
 
@@ -39,6 +40,8 @@ def plan_nested(
     servers: Servers,
     parameters: list[object],
     describe: Describe,
+    *,
+    target: str = whole_block.ROWS,
 ) -> Plan:
     """Plan a query over one aggregating subquery; raises `Unsplit`."""
     clause = select.args.get("from_") or select.args["from"]
@@ -47,7 +50,9 @@ def plan_nested(
         raise Unsplit
     _require_outer(select, clause.this)
     sources = selection.sources_of(inner, resolve, servers)
-    block = whole_block.plan_block(inner, sources, shape, servers, parameters, describe)
+    block = whole_block.plan_block(
+        inner, sources, shape, servers, parameters, describe, target=target
+    )
     plan, tree = block.plan, block.tree
     if plan.kind != "whole" or any(tree.args.get(key) for key in _ROW_CHOOSING):
         raise Unsplit
@@ -71,7 +76,7 @@ def plan_nested(
     )
 
 
-def block_text(inner: exp.Select, parameters: list[object]) -> str:
+def block_text(inner: exp.Expr, parameters: list[object]) -> str:
     """The subquery's own text, with parameters as typed constants."""
     scope = Scope([], Shape("", (), ()), 0, parameters)
     return rewrite.typed_text(inner, scope)
@@ -79,7 +84,7 @@ def block_text(inner: exp.Select, parameters: list[object]) -> str:
 
 def _require_outer(select: exp.Select, subquery: exp.Subquery) -> None:
     for node in select.walk(prune=lambda node: node is subquery):
-        if node is not subquery and not isinstance(node, selection.VOCABULARY):
+        if node is not subquery and not isinstance(node, (*selection.VOCABULARY, *_SETS)):
             raise Unsplit
     alias = subquery.args.get("alias")
     if alias is not None and alias.args.get("columns"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -18,7 +19,7 @@ from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import Predicate
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate, when
 from louver.trusted.vault.types import decimal_scale
 
 _CONDITIONS = (
@@ -265,7 +266,53 @@ def _turned(node: exp.Expr) -> exp.Expr | None:
 
 def aggregate(node: exp.Expr, scope: Scope) -> Aggregate | None:
     """An aggregate that the server computes, or None."""
-    return rewritten(AGGREGATES_BY_TYPE, node, scope, lambda child: operand(child, scope))
+    before = scope.collected.mark()
+    conditions = len(scope.filters)
+    result = rewritten(AGGREGATES_BY_TYPE, node, scope, lambda child: _aggregated(child, scope))
+    if result is None:
+        scope.collected.undo(before)
+        del scope.filters[conditions:]
+    return result
+
+
+def _aggregated(node: exp.Expr, scope: Scope) -> Value | None:
+    """The operand of an aggregate: a value, or one of the rows that meet a condition."""
+    choice = _choice(node)
+    if choice is None:
+        return operand(node, scope)
+    condition = predicate(choice.this, scope)
+    if condition is None or not condition.exact or condition.raises:
+        return None
+    scope.filters.append(condition.node)
+    other = node.args.get("default")
+    if _is_flag(choice.args["true"]):
+        value = f"1{' ELSE 0' if other is not None else ''}"
+        return Plain(Sql(f"CASE WHEN ⟦0⟧ THEN {value} END", (condition.node,)), "INTEGER")
+    if other is not None:
+        return None
+    match operand(choice.args["true"], scope):
+        case EncodedColumn() as column if column.when is None:
+            return dataclasses.replace(column, when=condition.node)
+        case Plain() as plain:
+            return Plain(when(condition.node, plain.node), plain.type, scale=plain.scale)
+    return None
+
+
+def _choice(node: exp.Expr) -> exp.If | None:
+    """The one condition of CASE WHEN … THEN … END, whose other rows count as NULL or as 0."""
+    if not isinstance(node, exp.Case) or node.args.get("this") or len(node.args["ifs"]) != 1:
+        return None
+    other = node.args.get("default")
+    choice: exp.If = node.args["ifs"][0]
+    zero = isinstance(other, exp.Literal) and not other.is_string and other.name == "0"
+    if other is not None and not isinstance(other, exp.Null):
+        return choice if zero and _is_flag(choice.args["true"]) else None
+    return choice
+
+
+def _is_flag(node: exp.Expr) -> bool:
+    """Whether a value is a 1 of the text: that number is in the plan, and not of the data."""
+    return isinstance(node, exp.Literal) and not node.is_string and node.name == "1"
 
 
 class Answer(Protocol):

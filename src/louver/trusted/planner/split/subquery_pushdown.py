@@ -45,6 +45,7 @@ class Block:
 
 def plan_blocks(
     tree: exp.Expr,
+    written: exp.Expr | None,
     tokens: Sequence[Token],
     resolve: selection.Resolve,
     shape: Shape,
@@ -53,16 +54,22 @@ def plan_blocks(
     describe: Describe,
     allowed: Callable[[Plan], bool],
 ) -> list[Block]:
-    """The blocks that the server can run whole; none lies within another."""
-    spans = select_spans(tree, tokens)
+    """The blocks that the server can run whole; none lies within another. Those of the normal form
+    replace what is ``written``: the block that bears the same mark.
+    """
+    if written is None:
+        return []
+    spans = select_spans(written, tokens)
+    by_mark = {select.meta.get("mark"): select for select in written.find_all(exp.Select)}
     blocks: list[Block] = []
     for select in tree.find_all(exp.Select):
-        span = spans.get(id(select))
-        if span is None or any(_within(span, other) for other in blocks):
+        own = select if tree is written else by_mark.get(select.meta.get("mark"))
+        span = spans.get(id(own))
+        if own is None or span is None or any(_within(span, other) for other in blocks):
             continue
         target = f"louver_rows_{len(blocks)}"
         try:
-            plan = _plan(select, resolve, shape, servers, parameters, describe, target)
+            plan = _plan(select, own, resolve, shape, servers, parameters, describe, target)
         except (Unsplit, errors.Error):
             continue
         if allowed(plan):
@@ -103,6 +110,7 @@ def _within(span: tuple[int, int], other: Block) -> bool:
 
 def _plan(
     select: exp.Select,
+    own: exp.Select,
     resolve: selection.Resolve,
     shape: Shape,
     servers: Servers,
@@ -119,7 +127,9 @@ def _plan(
     if not _is_worth(select, sources):
         raise Unsplit
     # A block that needs columns from around it does not bind by itself.
-    names = [name for name, _ in describe(block_text(select, parameters))]
+    names = [name for name, _ in describe(block_text(own, parameters))]
+    if own is not select:
+        describe(block_text(select, parameters))
     block = whole_block.plan_block(
         select, sources, shape, servers, parameters, describe, target=target
     )

@@ -211,6 +211,7 @@ def _whole(
         grouped=True,
         having=tuple(having),
         counted=counts[0] if counted and counts else "",
+        filters=tuple(scope.filters),
     )
     values = {name: value for name in outputs.names() if (value := outputs.value(name))}
     return replace(_finished("whole", remote, tree, scope), values=values)

@@ -128,6 +128,15 @@ class Resolver:
         named = self.tree.find_all(exp.Table) if self.tree is not None else ()
         return any((table := self.table(node)) and table.has_generated for node in named)
 
+    def named_tables(self) -> list[Table]:
+        """Every table that the tree may name, where it names all that the statement reads: a name
+        that a common table expression has too may still be the table's.
+        """
+        nodes = self.tree.find_all(exp.Table) if self.tree is not None else ()
+        words = {fold(node.name) for node in nodes}
+        tables = {t.id: t for (_, name), t in self.catalog.tables.items() if name in words}
+        return [tables[key] for key in sorted(tables)]
+
     def all_tables(self, text: lexer.Text, home: Names) -> list[Table]:
         """Every table that the statement may read, through views too. A name that could be one
         counts as one: reading too much is slow, reading too little is wrong.

@@ -84,7 +84,8 @@ class Scope:
 
     ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
     what is computed on them is a leak of those tables. ``whole`` tells that the block reads all
-    rows of one table, of which the client knows the numbers.
+    rows of one table, of which the client knows the numbers. ``filters`` are the conditions under
+    which aggregates count a row.
     """
 
     sources: list[Source]
@@ -98,6 +99,7 @@ class Scope:
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
     whole: bool = False
+    filters: list[Node] = field(default_factory=list)
 
     @property
     def refs(self) -> tuple[TableRef, ...]:

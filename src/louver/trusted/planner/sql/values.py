@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from louver.trusted.planner.ir import Column, Factor, Node, Opening
+from louver.trusted.planner.ir import Column, Factor, Node, Opening, Sql
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.scheme import Answer, answering
 
@@ -34,6 +34,7 @@ class EncodedColumn:
     bits: int
     nullable: bool
     coarse: int = 0
+    when: Node | None = None
 
     def has(self, representation: str) -> bool:
         return any(name == representation for name, _ in self.stored)
@@ -44,7 +45,16 @@ class EncodedColumn:
 
     def node(self, representation: str) -> Node:
         """The server's column of a representation."""
-        return Column(self.alias, dict(self.stored)[representation])
+        return self.counted(Column(self.alias, dict(self.stored)[representation]))
+
+    def counted(self, node: Node) -> Node:
+        """A column of the same rows, NULL where the condition is not met."""
+        return node if self.when is None else when(self.when, node)
+
+
+def when(condition: Node, value: Node) -> Node:
+    """A value where a condition is met, else NULL."""
+    return Sql("CASE WHEN ⟦0⟧ THEN ⟦1⟧ END", (condition, value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Statements in the form that the split knows: explicit columns, keys and conditions."""
