@@ -265,9 +265,7 @@ def require_same(
         return
     assert same(expected.compared, actual.compared, ordered, exact=exact), shown
     assert only_rows or expected.columns == actual.columns, shown
-    # DuckDB runs a PIVOT as several statements and reports no count.
-    counted = expected.affected >= 0 or "PIVOT" not in sql
-    assert not counted or expected.affected == actual.affected, shown
+    assert expected.affected == actual.affected, shown
 
 
 def kind_of(error: Exception) -> str:

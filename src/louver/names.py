@@ -24,6 +24,11 @@ def keyword(text: str) -> str:
     return text.upper() if text.isascii() else text.translate(_CAPITAL)
 
 
+def quoted(name: str) -> str:
+    """A name as a quoted identifier of SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def folded_sql(expression: str) -> str:
     """`fold` of an expression, in DuckDB's SQL, whose own lower() folds all letters."""
     return f"translate({expression}, '{string.ascii_uppercase}', '{string.ascii_lowercase}')"

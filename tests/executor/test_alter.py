@@ -93,6 +93,31 @@ def test_alter_view(twin: Twin) -> None:
         twin.reopen()
 
 
+def test_views_that_read_themselves(twin: Twin) -> None:
+    """DuckDB makes them, and refuses to read them; so do sessions that open later."""
+    twin.both(
+        "CREATE TABLE t (a INT ENC)", "CREATE VIEW v AS SELECT a AS x FROM t",
+        "CREATE VIEW reader AS SELECT x FROM v",
+        "CREATE OR REPLACE VIEW v AS SELECT x + 1 AS x FROM v",
+        "CREATE VIEW first AS SELECT 1 AS a", "CREATE VIEW second AS SELECT a FROM first",
+        "CREATE OR REPLACE VIEW first (a) AS SELECT a FROM second",
+        'CREATE VIEW "Odd ""name" AS SELECT 1',
+        'CREATE OR REPLACE VIEW "Odd ""name" AS FROM "Odd ""name"',
+        "CREATE TEMP VIEW passing AS SELECT 1 AS a",
+        "CREATE OR REPLACE TEMP VIEW passing AS FROM passing",
+        "CREATE OR REPLACE VIEW first (a) AS SELECT a FROM second",
+    )  # fmt: skip
+    for view in ("v", "reader", "first", "second", '"Odd ""name"', "passing"):
+        twin.both(f"FROM {view}", f"CREATE VIEW IF NOT EXISTS {view} AS FROM {view}")
+    twin.plain.execute("DROP VIEW passing")
+    twin.reopen()
+    for view in ("v", "reader", "first", "second", '"Odd ""name"'):
+        twin.both(f"FROM {view}", f"CREATE VIEW IF NOT EXISTS {view} AS FROM {view}")
+    twin.both("CREATE OR REPLACE VIEW v AS SELECT 2 AS x", "FROM reader")
+    twin.reopen()
+    twin.both("FROM reader", "FROM v", "DROP VIEW first", "FROM second", "FROM first")
+
+
 def test_ceilings(twin: Twin) -> None:
     twin.session.execute("CREATE TABLE t (a INT ENC, b INT)")
     twin.session.execute("ALTER TABLE t ALTER COLUMN a MAY REVEAL order")

@@ -40,6 +40,27 @@ def session(key_file: Path) -> Iterator[Session]:
     twin.close()
 
 
+RETURNED = (
+    "t", "t, *", "t.*, t.c", "{'a': t}", "(t).b", "t AS whole, t.a", "COLUMNS('a|b'), b[1]",
+    "[a], b LIKE 'x%', c IN (1, 2)", "CASE WHEN a = 1 THEN b END, a BETWEEN 1 AND 2, -c",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("returned", RETURNED)
+def test_returning_names_columns_as_duckdb_does(twin: Twin, returned: str) -> None:
+    twin.run("INSERT INTO t VALUES (1, 'x', 1)")
+    for changed in (
+        "INSERT INTO t VALUES (2, 'xy', 2)",
+        "INSERT INTO t (a) SELECT a + 2 FROM t WHERE a = 1",
+        "INSERT INTO t AS other BY NAME SELECT 4 AS a, 'n' AS b",
+        "INSERT INTO t VALUES ((SELECT max(a) + 1 FROM t), 'sub', DEFAULT)",
+        "INSERT INTO t VALUES (1, 'up', 2) ON CONFLICT (a) DO UPDATE SET b = excluded.b",
+        "UPDATE t SET b = 'other' WHERE a = 2",
+        "DELETE FROM t WHERE a = 2",
+    ):
+        twin.run(f"{changed} RETURNING {returned}")
+
+
 FIXED = """
 INSERT INTO t VALUES (1, 'a', 5), (2, NULL, 6), (3, 'c', NULL)
 INSERT INTO t (a, b) VALUES (4, 'd') RETURNING a + 1, *

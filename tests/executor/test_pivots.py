@@ -79,6 +79,32 @@ def test_tables_of_pivots(profile: str, open_connection) -> None:
     twin.either("FROM sealed")
 
 
+def test_changes_by_pivots_report_counts_as_duckdb_does(open_twin) -> None:
+    """Where the rows give the columns, DuckDB runs several statements and reports no count."""
+    twin = open_twin()
+    twin.fill(*(sql for sql in SETUP if " plain " in sql))
+    twin.fill("CREATE TABLE n (x HUGEINT, y HUGEINT)")
+    for values in ("", "IN ('x', 'y') "):
+        pivot = f"PIVOT (SELECT a, b FROM plain) ON b {values}USING sum(a)"
+        for change in (
+            "INSERT INTO n {}",
+            "INSERT INTO n SELECT * FROM ({})",
+            "UPDATE n SET x = 1 WHERE x IN (SELECT x FROM ({}))",
+            "MERGE INTO n USING ({}) AS p ON n.x = p.x WHEN NOT MATCHED THEN INSERT VALUES (7, 7)",
+            "DELETE FROM n WHERE x IN (SELECT x FROM ({}))",
+            "CREATE OR REPLACE TABLE made AS {}",
+            "CREATE OR REPLACE TABLE made AS WITH p AS ({}) FROM p",
+        ):
+            twin.fill(change.format(pivot))
+        twin.fill("FROM n", "FROM made")
+
+
+def test_a_change_by_a_pivot_of_encrypted_rows_is_refused(twin: Twin) -> None:
+    twin.fill("CREATE TABLE n (x HUGEINT, y HUGEINT)")
+    with pytest.raises(errors.LeakageRefused):
+        twin.louver.execute("INSERT INTO n PIVOT (SELECT a, b FROM t) ON b USING sum(a)")
+
+
 @pytest.mark.parametrize("profile", PROFILES[:1] + PROFILES[2:])
 def test_no_name_of_a_new_table_is_an_encrypted_value(profile: str, open_connection) -> None:
     connection = open_connection(profile)

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from louver import errors
+from louver.names import quoted
 from louver.trusted.client.connect import opened
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.ledger import Fact
@@ -23,7 +24,7 @@ from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines.duckdb import DuckDBEngine, quote
+from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Append, Message, Statement
 from louver.wire.tap import Tap
 
@@ -124,7 +125,7 @@ class Recorder:
         snapshot: Snapshot = {}
         tables = {table.local_name: table for table in self.session.context.catalog.tables.values()}
         for row in self.engine.query(Statement(_COLUMNS)).to_pylist():
-            server = f"{quote(row['schema_name'])}.{quote(row['table_name'])}"
+            server = f"{quoted(row['schema_name'])}.{quoted(row['table_name'])}"
             held = self.engine.query(Statement(f"SELECT * FROM {server}"))
             if "row_id" not in held.column_names:
                 continue

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.apps import terminal
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.vault.facts import fact
 from louver.wire.messages import Statement
 

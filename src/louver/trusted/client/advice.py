@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import duckdb
 
 from louver import errors
+from louver.names import quoted
 from louver.trusted.client import advised_script
 from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.plan_leakage import facts_of
 from louver.trusted.executor.schema import constraints
 from louver.trusted.planner.advisor import advise

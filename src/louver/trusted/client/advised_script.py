@@ -9,10 +9,9 @@ from functools import cache
 
 import duckdb
 
-from louver.names import HERE, fold
+from louver.names import HERE, fold, quoted
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.advisor.what_if import (
     Change,
     Computed,

@@ -9,12 +9,12 @@ from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import StaticTable
 
 from louver import errors
+from louver.names import quoted
 from louver.trusted.executor import constraint_check, dispatch, row_writer, transaction
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.lake.fetched import Fetched
 from louver.trusted.executor.lake.storage import LakeStorage
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.lake import migrate
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Column, Table

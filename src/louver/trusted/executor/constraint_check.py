@@ -17,11 +17,11 @@ import pyarrow as pa
 from sqlglot.tokens import TokenType
 
 from louver import errors
-from louver.names import HERE, TABLE_IS, fold, folded_sql
+from louver.names import HERE, TABLE_IS, fold, folded_sql, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema import declarations, sequences
 from louver.trusted.executor.schema.object_texts import without_holes
 from louver.trusted.executor.schema.tables import generated_columns

@@ -8,11 +8,10 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.vault.catalog import Table
 

@@ -9,11 +9,12 @@ import duckdb
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
+from louver.names import quoted
 from louver.trusted.executor import constraint_check, import_database, storage
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import fill, with_parents
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 

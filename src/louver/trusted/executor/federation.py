@@ -15,12 +15,12 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor import storage, transaction
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.local.local_engine import LocalEngine, quoted
+from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.schema import objects
 from louver.trusted.executor.state import State
 from louver.trusted.executor.storage import Answers, Filter, Narrow, Request

@@ -8,9 +8,9 @@ from pathlib import Path
 import duckdb
 
 from louver import errors
+from louver.names import quoted
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.schema import head, object_texts, objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import HomeObject

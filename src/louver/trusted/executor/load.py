@@ -13,13 +13,13 @@ from contextlib import closing
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check, row_writer, storage, transaction
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.load_sources import Source, open_source
 from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema import sequences
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare

@@ -19,9 +19,9 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.server_storage import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare

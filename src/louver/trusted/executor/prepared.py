@@ -11,11 +11,11 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import fold, keyword, quoted
 from louver.trusted.executor import constraint_check, federation, settings
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.planner.write import grammar

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from louver.names import quoted
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare

@@ -14,6 +14,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import keyword
 from louver.trusted import backends
 from louver.trusted.executor import (
     attached_files,
@@ -44,6 +45,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
 
 _ATTEMPTS = 8
+_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
 _UNBOUND = {f"duckdb.{kind}" for kind in ("binder", "catalog", "parser", "syntax", "permission")}
 
 
@@ -223,7 +225,11 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
     if context.local.files.known:
         attached_files.require_readable(context, results)
     try:
-        return _repeated(context, handler, text, results, parameters)
+        answer = _repeated(context, handler, text, results, parameters)
+        counted = answer.rows is None and keyword(results[0].text) in _CHANGES
+        if counted and context.local.is_pivot_by_rows(text.home, results):
+            answer.affected = -1  # of several statements DuckDB reports no count
+        return answer
     except errors.Error as error:
         # As in DuckDB: a statement that fails while it runs ends the transaction, one that
         # does not bind leaves it usable.

@@ -12,13 +12,13 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor import inventory, row_writer, storage, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments
 from louver.trusted.executor.load_sources import Source
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema import head, object_texts, objects, tables
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import quoted
 
 Ask = Callable[[str], pa.Table]
 _COLUMNS = (
@@ -34,7 +35,7 @@ class StoredTable:
     @property
     def quoted(self) -> str:
         """Its name in SQL."""
-        return f"{_quoted(self.schema)}.{_quoted(self.name)}"
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
 
     @property
     def label(self) -> str:
@@ -75,7 +76,7 @@ class State:
 
     def numbers(self, table: StoredTable, names: list[str], count: int) -> dict[str, list[int]]:
         """Columns of ciphertexts as whole numbers, -1 for NULL, in the order of `row_ids`."""
-        items = ", ".join(_quoted(name) for name in names)
+        items = ", ".join(quoted(name) for name in names)
         rows = self.ask(f"SELECT {items} FROM {table.quoted} ORDER BY row_id LIMIT {count:d}")
         return {
             name: [-1 if v is None else int.from_bytes(v, "big") for v in values.to_pylist()]
@@ -106,7 +107,3 @@ def file_state(path: str) -> Iterator[State]:
         yield State(ask)
     finally:
         connection.close()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import quoted
 from louver.untrusted.engines import (
     feeding,
     memory,
@@ -137,7 +138,7 @@ class DuckDBEngine:
         A stream is one transaction in bounded memory; what making it raises comes out as it is.
         """
         name = f"louver_in_{next(_names)}"
-        columns = ", ".join(quote(column) for column in rows.schema.names)
+        columns = ", ".join(quoted(column) for column in rows.schema.names)
         sql = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {name}"
         if isinstance(rows, pa.Table):
             self.run(Statement(sql, kind="write", tables={name: rows}))
@@ -382,8 +383,3 @@ class _LiveStream:
     def _finish(self) -> None:
         self._reader = None
         self._done()
-
-
-def quote(name: str) -> str:
-    """A name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'

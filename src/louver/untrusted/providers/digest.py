@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.providers.loading import POSITION, Told, quoted
+from louver.names import quoted
+from louver.untrusted.providers.loading import POSITION, Told
 from louver.wire.questions import TableFacts
 
 #: Rows of a piece. Part of the format: another number gives other versions.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import duckdb
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.untrusted.providers.sources import Source
 
 #: The column of every table that contains the number of the row.
@@ -51,11 +51,6 @@ def read_source(
         raise errors.make("provider.data", detail=f"{where}: {line}") from error
     _columns(connection, source.name, where)
     return [source.name]
-
-
-def quoted(name: str) -> str:
-    """An identifier in SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> None:

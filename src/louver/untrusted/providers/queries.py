@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from louver import errors
+from louver.names import quoted
 from louver.untrusted.providers.expressions import Checked, refused
-from louver.untrusted.providers.loading import POSITION, quoted
+from louver.untrusted.providers.loading import POSITION
 from louver.untrusted.providers.sandbox import Limits, Work, listed
 from louver.wire.ordinals import has_units
 from louver.wire.questions import Partial, Protocol, Shape

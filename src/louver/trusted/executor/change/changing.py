@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check, dry_run, send_order, storage, transaction
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
@@ -26,7 +26,6 @@ from louver.trusted.executor.change import (
 )
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.row_writer import hides_rows, note_touched, send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table

@@ -8,12 +8,13 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import quoted
 from louver.trusted.executor import constraint_check, select
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.row_writer import send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table

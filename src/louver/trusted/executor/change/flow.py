@@ -70,8 +70,12 @@ def require_insert(
 
 
 def _bind(context: Context, words: statement_parts.Words) -> None:
-    """A statement that DuckDB does not bind is wrong before it is refused."""
+    """A statement that DuckDB does not bind is wrong before it is refused; whether it binds may
+    depend on rows, which the binder does not have.
+    """
     sql, values = words.text(0, len(words.tokens))
+    if context.local.is_pivot_by_rows(sql, words.tokens):
+        return
     with translated():
         context.local.binder.execute(f"EXPLAIN {sql}", values)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import keyword
+from louver.names import keyword, quoted
 from louver.trusted.executor import (
     attached_files,
     constraint_check,
@@ -25,7 +25,6 @@ from louver.trusted.executor.change import flow, statement_parts
 from louver.trusted.executor.change.changing import change
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.row_writer import send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
@@ -76,14 +75,13 @@ def insert(
     job = _Job(words, parts, table, constraint_check.rules(context, table))
     source, values, rows = _source(context, job)
     with clock.step("home"), constraint_check.rehearsal(context) as connection:
-        new_rows = _made(connection, job, source, values, rows)
+        answer = _inserted(connection, job, source, values, rows)
+        new_rows = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
         job.require_exact(connection, new_rows)
         if rows is not None:
             sql, _ = words.text(parts.source, parts.source_end)
             new_rows = send_order.unordered(connection, table, sql, new_rows)
         fresh = new_rows.select([column.name for column in table.columns])
-        _bind_returning(connection, job)
-        answer = _returned(connection, job, new_rows)
     constraint_check.require(context, table, fresh)
     if fresh.num_rows:
         with clock.step("server"):
@@ -238,49 +236,23 @@ def _source(context: Context, job: _Job) -> tuple[str, list[object], pa.Table | 
     return f"{job.head()} SELECT * FROM {_SOURCE}", [], rows
 
 
-def _made(
+def _inserted(
     connection: duckdb.DuckDBPyConnection,
     job: _Job,
     sql: str,
     values: list[object],
     source: pa.Table | None,
-) -> pa.Table:
-    """The rows as they will be stored: cast, with defaults, checked."""
+) -> Answer:
+    """Insert the rows into the local table, as they will be stored: cast, with defaults, checked.
+    The answer is what RETURNING asks for.
+    """
     if job.rules.without_foreign:
         connection.execute(job.rules.without_foreign)
     if source is not None:
         arrow_values.register(connection, _SOURCE, source)
-    connection.execute(sql, values) if values else connection.execute(sql)
-    return connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
-
-
-def _bind_returning(connection: duckdb.DuckDBPyConnection, job: _Job) -> None:
-    """DuckDB binds RETURNING otherwise than a SELECT: no aggregate, window or subquery."""
-    words, parts = job.words, job.parts
-    if parts.returning < parts.end:
-        behind = parts.after_name + (2 if words.keyword(parts.after_name) == "AS" else 0)
-        target, _ = words.text(parts.name, behind)
-        returning, values = words.text(parts.returning, parts.end)
-        connection.execute(f"EXPLAIN INSERT INTO {target} DEFAULT VALUES {returning}", values)
-
-
-def _returned(connection: duckdb.DuckDBPyConnection, job: _Job, new_rows: pa.Table) -> Answer:
-    """What RETURNING asks for, computed on the new rows."""
-    words, parts = job.words, job.parts
-    if parts.returning == parts.end:
-        return Answer()
-    listed, values = words.text(parts.returning + 1, parts.end)
-    arrow_values.register(connection, "louver_made", new_rows)
-    position = parts.after_name
-    name = words.tokens[position + 1].text if words.keyword(position) == "AS" else job.table.name
-    types = {column.name: column.type for column in job.table.columns}
-    items = ", ".join(
-        f"{quoted(c)}::{types[c]} AS {quoted(c)}" if c in types else quoted(c)
-        for c in new_rows.column_names
-    )
-    sql = f"SELECT {listed} FROM (SELECT {items} FROM louver_made) AS {quoted(name)}"
-    done = connection.execute(sql, values) if values else connection.execute(sql)
-    return answered(done)
+    returning, more = job.words.text(job.parts.returning, job.parts.end, len(values))
+    done = connection.execute(f"{sql} {returning}", [*values, *more] or None)
+    return answered(done) if returning else Answer()
 
 
 def answered(done: duckdb.DuckDBPyConnection) -> Answer:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from louver.names import HERE
+from louver.names import HERE, quoted
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 
 _SOURCES = (

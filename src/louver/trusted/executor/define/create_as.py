@@ -14,17 +14,16 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import fold, keyword, quoted
 from louver.trusted.executor import cardinality, federation, row_writer, send_order, transaction
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import fill, new_tables
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.schema import head, objects, representations, sequences, tables
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
-from louver.trusted.planner.sql import lexer, resolver, trees
+from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import information_flow, permit
 from louver.trusted.planner.write.information_flow import Flow
 from louver.trusted.planner.write.reads import Reads, Secrets
@@ -68,12 +67,6 @@ class _Parts:
     label: str
     empty: bool
 
-    @property
-    def by_rows(self) -> bool:
-        """Whether the rows decide which columns there are."""
-        listed = resolver.lists_values(self.query.plain, self.tokens)
-        return resolver.pivots(self.tokens) and not listed
-
     def renamed(self, columns: tables.Described) -> list[tuple[str, str]]:
         """The columns of the query under the names that are listed."""
         names = [*self.names, *(name for name, _ in columns[len(self.names) :])]
@@ -105,7 +98,7 @@ def run(
     answer = Answer()
     with federation.over(context, parts.tokens) as other:
         sources = lineage(other, parts.query, parts.tokens)
-        by_rows = parts.by_rows
+        by_rows = context.local.is_pivot_by_rows(parts.query.home, parts.tokens)
         if by_rows:
             require_form(sources)
         columns = [] if by_rows else parts.renamed(other.local.describe(parts.query.home, values))
@@ -129,7 +122,8 @@ def run(
                 table = _stored(context, catalog, (schema, name), parts, sources, rows)
                 notices += cardinality.declared(table) + new_tables.noticed(context, table)
         sequences.save(context.local, catalog)
-    count = rows.num_rows if rows is not None else 0
+    # Of several statements DuckDB reports no count.
+    count = -1 if by_rows else rows.num_rows if rows is not None else 0
     return Answer(
         affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql, notices=notices
     )

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot.tokens import Token
 
-from louver.names import keyword
+from louver.names import keyword, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import quoted, translated
+from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema import head
 from louver.trusted.vault.catalog import Catalog, Table
 

@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import HERE, fold, keyword
+from louver.names import HERE, fold, keyword, quoted
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments
-from louver.trusted.executor.local.local_engine import quoted
 from louver.trusted.executor.schema import objects, representations
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import scheme

@@ -11,7 +11,7 @@ from itertools import pairwise
 import duckdb
 from sqlglot.tokens import Token
 
-from louver.names import fold, keyword
+from louver.names import fold, keyword, quoted
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
 
@@ -70,7 +70,7 @@ class Files:
         except duckdb.Error:
             for connection in connections:
                 with suppress(duckdb.Error):
-                    connection.execute(f"DETACH {_quoted(name)}")
+                    connection.execute(f"DETACH {quoted(name)}")
             raise
         self.known[fold(name)] = file
         self.tables[fold(name)] = file.tables
@@ -81,7 +81,7 @@ class Files:
         del self.tables[fold(name)]
         if fold(name) not in self.lost:
             for connection in connections:
-                connection.execute(f"DETACH {_quoted(file.name)}")
+                connection.execute(f"DETACH {quoted(file.name)}")
         self.lost.discard(fold(name))
 
     def restore(
@@ -118,7 +118,7 @@ def schemas_of(catalog: Catalog) -> set[str]:
 
 def _attach(name: str, path: str) -> str:
     path_text = path.replace("'", "''")
-    return f"ATTACH '{path_text}' AS {_quoted(name)} (TYPE duckdb, READ_ONLY)"
+    return f"ATTACH '{path_text}' AS {quoted(name)} (TYPE duckdb, READ_ONLY)"
 
 
 def _read(name: str, path: str, options: Mapping[str, object]) -> File:
@@ -150,7 +150,7 @@ def _read(name: str, path: str, options: Mapping[str, object]) -> File:
 
 def _binds(alone: duckdb.DuckDBPyConnection, name: str, schema: str, view: str) -> bool:
     with suppress(duckdb.Error):
-        alone.execute(f"DESCRIBE FROM {_quoted(name)}.{_quoted(schema)}.{_quoted(view)}")
+        alone.execute(f"DESCRIBE FROM {quoted(name)}.{quoted(schema)}.{quoted(view)}")
         return True
     return False
 
@@ -169,7 +169,3 @@ def _closed(texts: Sequence[tuple[str, str]]) -> dict[str, frozenset[str]]:
             fresh = {word for other in fresh & own.keys() for word in own[other]} - seen
         closed[name] = frozenset(seen - {name})
     return closed
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

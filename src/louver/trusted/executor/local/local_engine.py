@@ -15,15 +15,17 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import fold, keyword, quoted
 from louver.trusted.executor.local import arrow_values, exact, views
 from louver.trusted.executor.local.attached import Files
 from louver.trusted.executor.local.repeated import Columns, Repeated
 from louver.trusted.executor.local.search_path import SearchPath
 from louver.trusted.executor.local.temporary import Temporary
 from louver.trusted.executor.local.variables import Variables
+from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
 
@@ -164,15 +166,9 @@ class LocalEngine:
         What is left over then reads a table that is gone; it stays in the catalog, as a view
         outlives its table in DuckDB too, and is tried again when something is created.
         """
-        before = -1
-        while self.unresolved and len(self.unresolved) != before:
-            before, items = len(self.unresolved), self.unresolved
-            self.unresolved = []
-            for item in items:
-                try:
-                    self.define(item, catalog)
-                except errors.Error:
-                    self.unresolved.append(item)
+        self.unresolved = views.resolve(
+            self.unresolved, lambda item: self.define(item, catalog), catalog
+        )
 
     def define(self, item: HomeObject, catalog: Catalog) -> None:
         """Run the statement that makes an object, in both instances as fits each."""
@@ -214,6 +210,13 @@ class LocalEngine:
             self._standing = False
             for table in catalog.tables.values():
                 run(f"DROP TABLE IF EXISTS {table.local_name}")
+
+    def is_pivot_by_rows(self, sql: str, tokens: Sequence[Token]) -> bool:
+        """Whether a statement has a PIVOT whose columns the rows give. DuckDB reads these first, so
+        it is several statements.
+        """
+        with translated():
+            return pivots(tokens) and len(self.binder.extract_statements(sql)) > 1
 
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns, as DuckDB's binder sees them."""
@@ -373,11 +376,6 @@ class LocalEngine:
 
 def _body(table: Table) -> str:
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in table.columns)
-
-
-def quoted(name: str) -> str:
-    """A name as a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager

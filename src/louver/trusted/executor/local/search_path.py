@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.planner.sql import lexer
 
 _SCHEMAS = "SELECT DISTINCT schema_name FROM duckdb_schemas() WHERE database_name = 'memory'"
@@ -60,7 +60,7 @@ class SearchPath:
         if list(schemas) == self.schemas:
             yield
             return
-        _apply(connection, ",".join(map(_quoted, schemas)), schemas)
+        _apply(connection, ",".join(map(quoted, schemas)), schemas)
         try:
             yield
         finally:
@@ -78,14 +78,10 @@ def _apply(connection: duckdb.DuckDBPyConnection, text: str, schemas: Sequence[s
     known = {fold(name) for (name,) in connection.execute(_SCHEMAS).fetchall()}
     missing = [name for name in dict.fromkeys(schemas) if fold(name) not in known]
     for name in missing:
-        connection.execute(f"CREATE SCHEMA {_quoted(name)}")
+        connection.execute(f"CREATE SCHEMA {quoted(name)}")
     if missing:
         # With the database before it a schema stays in the path when it is dropped.
-        text = ",".join(f"memory.{_quoted(name)}" for name in schemas)
+        text = ",".join(f"memory.{quoted(name)}" for name in schemas)
     connection.execute(f"SET search_path = '{text.replace(chr(39), chr(39) * 2)}'")
     for name in missing:
-        connection.execute(f"DROP SCHEMA {_quoted(name)}")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        connection.execute(f"DROP SCHEMA {quoted(name)}")

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import duckdb
 import pyarrow as pa
 
+from louver.names import quoted
+
 _INCOMING = "louver_variable"
 _UNTYPED = '"NULL"'
 
@@ -39,15 +41,11 @@ class Variables:
                 value = "c" if type_ == _UNTYPED else f"c::{type_}"
                 connection.register(_INCOMING, rows.rename_columns(["c"]))
                 query = f"(SELECT {value} FROM {_INCOMING})"
-                connection.execute(f"SET VARIABLE {_quoted(name)} = {query}")
+                connection.execute(f"SET VARIABLE {quoted(name)} = {query}")
                 connection.unregister(_INCOMING)
 
     def drop(self, connections: Iterable[duckdb.DuckDBPyConnection], name: str) -> None:
         """Forget a variable, if there is one."""
         self._values.pop(name, None)
         for connection in connections:
-            connection.execute(f"RESET VARIABLE {_quoted(name)}")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+            connection.execute(f"RESET VARIABLE {quoted(name)}")

@@ -11,11 +11,11 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import keyword
+from louver.names import keyword, quoted
 from louver.trusted.executor import settings, show
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.containment import recovered
-from louver.trusted.executor.local.local_engine import LocalEngine, quoted, translated
+from louver.trusted.executor.local.local_engine import LocalEngine, translated
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.private import asking, explaining
 from louver.trusted.executor.private.context import (

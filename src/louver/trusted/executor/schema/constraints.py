@@ -19,8 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import TABLE_IS, fold, keyword
-from louver.trusted.executor.local.local_engine import quoted
+from louver.names import TABLE_IS, fold, keyword, quoted
 from louver.trusted.executor.schema import choices, object_texts
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.sql.trees import local_text

@@ -9,8 +9,7 @@ from typing import Any
 import duckdb
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import HERE, fold, keyword
-from louver.trusted.executor.local.local_engine import quoted
+from louver.names import HERE, fold, keyword, quoted
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import TEMPORARY
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import duckdb
 
 from louver import errors
-from louver.names import HERE, fold
+from louver.names import HERE, fold, quoted
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import Parameters, quoted, translated
+from louver.trusted.executor.local.local_engine import Parameters, translated
 from louver.trusted.executor.schema import head, object_texts
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject

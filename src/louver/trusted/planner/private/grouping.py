@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.names import quoted
 from louver.trusted.planner.private import finish, marks
 from louver.trusted.planner.private.aggregates import (
     Partials,
@@ -200,8 +201,3 @@ def _search(shape: Shape, local: _LocalPart, types: Sequence[str]) -> tuple[Alte
     return (
         Alternative(rows, finish.searched(local.items, local.partials, types, columns, local.tail)),
     )
-
-
-def quoted(name: str) -> str:
-    """A name in quotes."""
-    return '"' + name.replace('"', '""') + '"'

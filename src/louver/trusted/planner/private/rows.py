@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from louver.names import quoted
 from louver.trusted.planner.private import finish, marks
-from louver.trusted.planner.private.grouping import Answer, Public, Way, quoted
+from louver.trusted.planner.private.grouping import Answer, Public, Way
 from louver.trusted.planner.private.items import Sorted, whole_number
 from louver.trusted.planner.private.question import Alternative
 from louver.trusted.planner.private.refusal import refuse

@@ -10,7 +10,7 @@ import duckdb
 from sqlglot import exp
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.planner.private import functions
 from louver.trusted.planner.private.plan_cache import PlanCache
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
@@ -44,8 +44,8 @@ class Schema:
         ).fetchall()
         self._keywords = {fold(str(row[0])) for row in rows}
         for table in tables:
-            columns = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in table.columns)
-            self._connection.execute(f"CREATE TABLE {_quoted(table.name)} ({columns})")
+            columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in table.columns)
+            self._connection.execute(f"CREATE TABLE {quoted(table.name)} ({columns})")
         # The binder sees these functions as what they stand for.
         self._connection.execute("CREATE MACRO private(x) AS x")
         self._connection.execute("CREATE MACRO stdev(x) AS stddev(x)")
@@ -86,10 +86,6 @@ def schema_of(dataset: Dataset) -> Schema:
 @lru_cache(maxsize=8)
 def _schema(tables: tuple[TableFacts, ...]) -> Schema:
     return Schema(tables)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _without_values(message: str) -> str:

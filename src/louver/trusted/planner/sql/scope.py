@@ -345,11 +345,6 @@ def coded(source: Source, stored: Column) -> EncodedColumn | None:
     )
 
 
-def quoted(name: str) -> str:
-    """A name as a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def negated(constant: Constant) -> Constant:
     """The constant with its sign turned."""
     return Constant(
