@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
+import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import louver
 from louver import errors
 from louver.trusted.vault import scheme, schemes
+from louver.wire.messages import Statement
 from tests.sources import ROOT
 from tests.toy import scheme as toy
+from tests.toy import summing
 
 TABLE = "CREATE TABLE staff (id INT, name TEXT ENC USING toy MAY REVEAL equality, pay BIGINT ENC)"
 ROWS = "INSERT INTO staff VALUES (1, 'ann', 10), (2, 'bob', 20), (3, 'ann', 30), (4, NULL, 40)"
@@ -117,4 +122,77 @@ def test_without_it_nothing_is_left() -> None:
 
 def test_no_file_of_the_product_names_it() -> None:
     for path in (ROOT / "src").rglob("*.py"):
-        assert "toy" not in path.read_text(encoding="utf-8").split(), path
+        assert not {"toy", "toysum"} & set(re.findall(r"\w+", path.read_text(encoding="utf-8"))), (
+            path
+        )
+
+
+PAY = "CREATE TABLE pay (dept TEXT{text}, n INT, v INT{number}, w SMALLINT{number} NOT NULL)"
+SUMS = (
+    "SELECT sum(v), avg(v), count(v), sum(w), avg(w), count(w), count(*) FROM pay",
+    "SELECT dept, sum(v), avg(v), count(v), avg(w) FROM pay GROUP BY dept ORDER BY dept",
+    "SELECT sum(v), count(v), avg(w) FROM pay WHERE n > 40",
+    "SELECT sum(v), avg(v), count(v), sum(w) FROM pay WHERE n > 1000",
+    "SELECT p.dept, sum(p.v), avg(q.w) FROM pay p JOIN pay q ON p.n = q.n + 1 GROUP BY p.dept"
+    " ORDER BY p.dept",
+    "SELECT dept, sum(v) + 1 FROM pay GROUP BY dept HAVING avg(v) > 0 ORDER BY dept",
+)
+
+
+@pytest.fixture
+def added(tmp_path: Path, key_file: Path) -> Iterator[dict[str, Any]]:
+    """A database whose numbers are under the toy summing scheme, and its plaintext twin."""
+    schemes.register(summing)
+    numbers = random.Random(7)
+    rows = [
+        (
+            numbers.choice(("a", "b", "c")),
+            n,
+            None if n % 7 == 0 else numbers.randint(-(10**9), 10**9),
+            numbers.randint(-300, 300),
+        )
+        for n in range(80)
+    ]
+    plain, con = (
+        duckdb.connect(),
+        louver.connect(f"duckdb:///{tmp_path}/sums.duckdb", keys=key_file),
+    )
+    plain.execute(PAY.format(text="", number=""))
+    con.execute(PAY.format(text="", number=" ENC USING toysum"))
+    for connection in (plain, con):
+        connection.executemany("INSERT INTO pay VALUES (?, ?, ?, ?)", rows)
+    yield {"con": con, "plain": plain}
+    con.close()
+    plain.close()
+    schemes.unregister(summing)
+
+
+@pytest.mark.parametrize("sql", SUMS)
+def test_a_second_summing_scheme_is_one_file(added: dict[str, Any], sql: str) -> None:
+    answer = added["con"].sql(sql)
+    (remote,) = answer.remote_sql()
+    assert "sum(t0.y_" in remote
+    assert "e_" not in re.findall(r"\bt\d\.([a-z]_)", remote)
+    assert answer.fetchall() == added["plain"].execute(sql).fetchall()
+
+
+def test_sums_show_the_rows_that_they_are_of(added: dict[str, Any]) -> None:
+    con = added["con"]
+    con.execute("SELECT sum(v) FROM pay WHERE n > 40")
+    leakage = con.execute("SHOW LEAKAGE FOR pay").fetchall()
+    shown = [row[2] for row in leakage if row[1] == "v" and "which rows of pay" in row[3]]
+    assert shown == ["access"]
+
+
+def test_a_sum_that_is_not_of_the_column_stops_its_sums(added: dict[str, Any]) -> None:
+    con, sql = added["con"], "SELECT sum(v) FROM pay"
+    (table,) = con.context.catalog.tables.values()
+    stored = table.column("v").stored["toysum"]
+    con.context.engine.query(
+        Statement(f"UPDATE {con.context.backend.table(table)} SET {stored} = 0")
+    )
+    with pytest.raises(errors.Error) as refused:
+        con.execute(sql)
+    assert refused.value.code == "result.sum"
+    assert "sum(t0.y_" not in con.sql(sql).remote_sql()[0]
+    assert con.sql(sql).fetchall() == added["plain"].execute(sql).fetchall()

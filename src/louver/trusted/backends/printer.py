@@ -20,8 +20,8 @@ from louver.trusted.planner.ir import (
     Column,
     Compared,
     Fixed,
-    HomModulus,
     Node,
+    Public,
     Share,
     Slot,
     Sql,
@@ -93,7 +93,7 @@ class Printer:
                 return self._added(node)
             case Compared(random, added):
                 return self._compared(random, added)
-            case Share() | HomModulus():
+            case Share() | Public():
                 return self.backend.cast(self.constant(node), BYTES)
             case Code():
                 return self.backend.cast(self.constant(node), node.stored)

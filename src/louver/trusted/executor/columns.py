@@ -13,25 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor import average, constant_encoding, hom_sums, masked_sums
+from louver.trusted.executor import average, constant_encoding
 from louver.trusted.planner.ir import (
     Bindable,
     Code,
     Factor,
     Fixed,
-    HomModulus,
     Key,
     Numbers,
     Output,
+    Public,
     RemoteQuery,
     Share,
     SharedExpr,
+    Summed,
     Update,
     UpdateConstant,
     wire_update,
 )
 from louver.trusted.planner.render import answer_name
-from louver.trusted.vault import primes, schemes
+from louver.trusted.vault import primes, schemes, sums
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
 from louver.trusted.vault.schemes import rnd
@@ -132,8 +133,8 @@ class Columns:
                 return wire_update(p, self._numbers(update).factor * factor % self._modulus)
             case Share(key, factor):
                 return self.space.literal(self._key(key), factor_value(factor, literals))
-            case HomModulus():
-                return self.hom_space.modulus
+            case Public(scheme):
+                return schemes.public(self, scheme)
             case Code():
                 table, column = self.catalog.column(item.table, item.column)
                 return constant_encoding.code(self, self._evaluate, table, column, item, literals)
@@ -211,8 +212,8 @@ class Columns:
             return pa.nulls(answer.num_rows)
         if output.kind == "average":
             return average.quotients(opened[output.parts[0]], opened[output.parts[1]])
-        if output.kind in ("masked", "flags", "hom", "hom_count"):
-            return self._open_sum(output, remote, tables, answer, field)
+        if output.summed is not None:
+            return self._open_sum(output, output.summed, remote, tables, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
             return values
@@ -242,27 +243,25 @@ class Columns:
     def _open_sum(
         self,
         output: Output,
+        summed: Summed,
         remote: RemoteQuery,
         tables: Tables,
         answer: pa.Table,
         field: pa.Field,
     ) -> pa.Array:
         table, column = _column_of(output, remote, tables)
-        named = {name: answer_name(name, remote) for name in output.parts if name}
+        named = zip(summed.parts, output.parts, strict=True)
         parts = {
-            name: average.python_values(_joined(answer.column(position)))
-            for name, position in named.items()
+            part: average.python_values(_joined(answer.column(answer_name(name, remote))))
+            for (part, _), name in named
         }
         # How often a row can stand in a product with all other tables.
         others = [tables[s.table] for s in remote.sources if s.slot != output.slot]
         most = prod(max(table.row_count, 1) for table in others)
         try:
-            if output.kind.startswith("hom"):
-                opened = hom_sums.opened(self.hom_space, table, column, output, parts, most)
-            else:
-                opened = masked_sums.opened(self.keyring, table, column, output, parts, most)
-            return masked_sums.as_type(opened, field)
-        except masked_sums.Mismatch:
+            opened = schemes.open_sum(self, summed.scheme, table, column, summed.what, parts, most)
+            return sums.as_type(opened, field)
+        except sums.Mismatch:
             # Before anything else happens: a server that watches learns this once.
             self._stop_sums((table.id, column.id))
             raise errors.make("result.sum", table=table.label, column=column.name) from None

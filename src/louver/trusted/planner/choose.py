@@ -98,7 +98,7 @@ def _read_columns(remote: RemoteQuery, source: Source) -> list[str]:
     for column in source.table.columns:
         for out in remote.outputs:
             shared = out.secret is not None and (source.table.id, column.id) in out.secret.columns
-            opened = out.kind in ("sealed", "masked", "flags", "hom", "hom_count")
+            opened = out.kind in ("sealed", "summed")
             if shared or (opened and (out.slot, out.column) == (source.slot, column.id)):
                 names.append(column.name)
                 break

@@ -89,6 +89,38 @@ class Answer:
     hides_nulls: bool = False
 
 
+TOTAL, COUNT = "total", "count"
+"""What is opened from a sum: the total, or the number of values that are not NULL."""
+ROW_ID, PUBLIC = "row id", "public number"
+"""Operands of a `SumPart` beside representations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addends:
+    """Values of a column that the server is to add up: `TOTAL` or `COUNT` of them, of at most
+    ``rows`` rows a group. ``whole`` tells that all rows of one table are added, whose numbers the
+    client knows.
+    """
+
+    column: Column
+    what: str
+    rows: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SumPart:
+    """One column of the answer from which a sum is opened: an aggregate of the backend
+    (``operation``) over representations of the scheme, the row id (`ROW_ID`) and the scheme's
+    public number (`PUBLIC`). ``names_rows`` tells that it grows with the rows that were added.
+    """
+
+    name: str
+    operation: str
+    operands: tuple[str, ...]
+    names_rows: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Scheme:
     """One scheme.
@@ -101,7 +133,8 @@ class Scheme:
     ``paired`` of two. ``using`` tells that USING takes its name, for columns of the types that it
     ``takes``; ``functions`` are what it calls on the server; ``policy`` is the entry of a
     policy file that asks for it, and its words. ``advice`` gives the entry by which a column has
-    it, where it has to be written.
+    it, where it has to be written. ``sums`` gives the parts from which the scheme's module opens
+    what the server added up (`open_sum`), none where the server cannot.
     """
 
     name: str
@@ -124,6 +157,7 @@ class Scheme:
     takes: Callable[[str], bool] = lambda _: True
     policy: tuple[str, tuple[str, ...]] | None = None
     advice: Callable[[Column], str] = lambda _: ""
+    sums: Callable[[Addends], Sequence[SumPart]] | None = None
 
     def leaks(self) -> list[Leak]:
         """All that the row says, each once."""
@@ -204,6 +238,11 @@ def scheme_of(representation: str) -> Scheme:
 def representation(name: str) -> Representation:
     """The representation of this name."""
     return next(other for other in scheme_of(name).representations if other.name == name)
+
+
+def summing() -> list[Scheme]:
+    """The schemes whose values the server adds up, the preferred one first."""
+    return [row for row in rows() if row.sums is not None]
 
 
 def onions() -> list[Scheme]:

@@ -68,8 +68,8 @@ def _of_remote(
     sent = rows * cost.row_bytes(remote)
     opened = rows * sum(out.kind not in ("plain", "absent", "raw") for out in remote.outputs)
     seconds = opened * cost.OPEN_S
-    masked = any(out.kind in ("masked", "flags") for out in remote.outputs)
-    if masked and met < sum(read):
+    named = any(out.summed is not None and out.summed.names_rows for out in remote.outputs)
+    if named and met < sum(read):
         # The rows that were added are named one by one, as far as they do not lie together.
         sent += min(met * RUN_BYTES, sum(read) / 8 + rows * 16)
         seconds += met * MASK_S

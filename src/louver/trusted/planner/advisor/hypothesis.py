@@ -122,7 +122,7 @@ def needs(plan: Plan, catalog: Catalog) -> dict[Place, str]:
         need((opening.table, opening.column), scheme_of(opening.onion).layer(opening.state).level)
     for remote in plan.remotes:
         for out in remote.outputs:
-            if out.kind in ("masked", "flags", "hom", "hom_count"):
+            if out.summed is not None:
                 need((remote.table_of(out.slot), out.column), "access")
         for source in remote.sources:
             table = catalog.by_id(source.table)

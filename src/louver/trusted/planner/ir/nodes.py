@@ -134,11 +134,13 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class HomModulus:
-    """The modulus under which packed sums are added."""
+class Public:
+    """The public number of a scheme, such as the modulus under which its values are added."""
+
+    scheme: str
 
 
-Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | HomModulus
+Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | Public
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,22 @@ class SharedExpr:
 
 
 @dataclass(frozen=True, slots=True)
+class Summed:
+    """A sum of values under a scheme: what is opened (`scheme.TOTAL`, `scheme.COUNT`), and the
+    server's columns that the scheme opens it from, by their names there. ``names_rows`` tells that
+    one of these grows with the rows that were added.
+    """
+
+    scheme: str
+    what: str
+    parts: tuple[tuple[str, Node], ...]
+    slot: int
+    column: int
+    type: str
+    names_rows: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plain:
     """An expression that the server computes natively, on plain columns and constants only."""
 
@@ -222,7 +240,7 @@ class Opening:
     state: str
 
 
-Bindable = UpdateConstant | Share | Fixed | Code | HomModulus
+Bindable = UpdateConstant | Share | Fixed | Code | Public
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from louver.trusted.planner.ir.nodes import Node, SharedExpr, Term, terms_of
+from louver.trusted.planner.ir.nodes import Node, SharedExpr, Summed, Term, terms_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,9 @@ class Output:
 
     ``kind``: ``plain`` (taken as it is), ``sealed`` (opened by the key of ``column`` and bound to
     the row number of ``slot``, or to that of ``row``), ``share`` (opened by the key of ``secret``),
-    ``masked`` and ``flags`` (a masked sum, or the count of its values that are not NULL, whose low
-    and high limb, count and row set are ``parts``), ``hom`` and ``hom_count`` (the same of
-    a packed sum, with its ciphertext and its number of rows), ``average`` (the quotient of the
-    outputs named in ``parts``), ``raw`` (a part of another one), ``absent`` (nothing is asked for:
-    the query does not read the column). ``type`` is DuckDB's type locally.
+    ``summed`` (a sum that a scheme opens, from the outputs named in ``parts``), ``average`` (the
+    quotient of the outputs named in ``parts``), ``raw`` (a part of another one), ``absent``
+    (nothing is asked for: the query does not read the column). ``type`` is DuckDB's type locally.
     """
 
     name: str
@@ -45,6 +43,7 @@ class Output:
     column: int = 0
     parts: tuple[str, ...] = ()
     row: Node | None = None
+    summed: Summed | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,18 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from sqlglot import exp
 
-from louver.trusted.planner.ir import Plain, SharedExpr
+from louver.trusted.planner.ir import Plain, SharedExpr, Summed
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import (
     Constant,
     EncodedColumn,
     GroupRepresentative,
-    HomSum,
-    Masked,
     Predicate,
     Raw,
 )
 
 Value = SharedExpr | Plain | Constant | Predicate | EncodedColumn
-Shown = SharedExpr | Plain | GroupRepresentative | Masked | HomSum | Raw
+Shown = SharedExpr | Plain | GroupRepresentative | Summed | Raw
 """What may be a column of the answer."""
 Result = TypeVar("Result")
 Kind = tuple[bool, tuple[type, ...]]

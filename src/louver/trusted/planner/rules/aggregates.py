@@ -32,7 +32,7 @@ import secrets
 from sqlglot import exp
 
 from louver.trusted.planner.ir import PLAIN_KEY, Call, Node, Plain, SharedExpr, Sql
-from louver.trusted.planner.operators import algebra, masked, shares
+from louver.trusted.planner.operators import algebra, encoded, shares
 from louver.trusted.planner.operators.rule import Aggregate, Rule, Shown
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
 from louver.trusted.planner.sql.values import EncodedColumn
@@ -48,7 +48,7 @@ def count(node: exp.Expr, scope: Scope, value: SharedExpr | Plain) -> Aggregate 
 
 
 def count_coded(node: exp.Expr, scope: Scope, value: EncodedColumn) -> Aggregate | None:
-    return masked.counted(value, scope)
+    return encoded.counted(value, scope)
 
 
 def distinct(
@@ -61,7 +61,7 @@ def distinct(
 def distinct_coded(
     node: exp.Expr, scope: Scope, mark: exp.Distinct, value: EncodedColumn
 ) -> Aggregate | None:
-    return masked.distinct(value, scope)
+    return encoded.distinct(value, scope)
 
 
 def sum_plain(node: exp.Expr, scope: Scope, value: Plain) -> Aggregate | None:
@@ -73,8 +73,8 @@ def sum_share(node: exp.Expr, scope: Scope, value: SharedExpr) -> Aggregate | No
     return _of(shares.summed(value, scope.type_of(node), scope))
 
 
-def sum_masked(node: exp.Expr, scope: Scope, value: EncodedColumn) -> Aggregate | None:
-    return _of(masked.total(value, scope.type_of(node), scope))
+def sum_coded(node: exp.Expr, scope: Scope, value: EncodedColumn) -> Aggregate | None:
+    return _of(encoded.total(value, scope.type_of(node), scope))
 
 
 def average_share(node: exp.Expr, scope: Scope, value: SharedExpr) -> Aggregate | None:
@@ -88,8 +88,8 @@ def average_share(node: exp.Expr, scope: Scope, value: SharedExpr) -> Aggregate 
     return Aggregate((total, number), average=True)
 
 
-def average_masked(node: exp.Expr, scope: Scope, value: EncodedColumn) -> Aggregate | None:
-    return masked.average(value, scope)
+def average_coded(node: exp.Expr, scope: Scope, value: EncodedColumn) -> Aggregate | None:
+    return encoded.average(value, scope)
 
 
 def extreme_plain(node: exp.Expr, scope: Scope, value: Plain) -> Aggregate | None:
@@ -97,7 +97,7 @@ def extreme_plain(node: exp.Expr, scope: Scope, value: Plain) -> Aggregate | Non
 
 
 def extreme_coded(node: exp.Expr, scope: Scope, value: EncodedColumn) -> Aggregate | None:
-    return masked.extreme(value, _name(node), scope)
+    return encoded.extreme(value, _name(node), scope)
 
 
 def extreme_share(node: exp.Expr, scope: Scope, value: SharedExpr) -> Aggregate | None:
@@ -136,9 +136,9 @@ RULES: tuple[Rule[Aggregate], ...] = (
     Rule("count", (exp.Count,), distinct_coded),
     Rule("sum", (exp.Sum,), sum_plain),
     Rule("sum", (exp.Sum,), sum_share),
-    Rule("sum", (exp.Sum,), sum_masked),
+    Rule("sum", (exp.Sum,), sum_coded),
     Rule("average", (exp.Avg,), average_share),
-    Rule("average", (exp.Avg,), average_masked),
+    Rule("average", (exp.Avg,), average_coded),
     Rule("extremes", (exp.Min, exp.Max), extreme_plain),
     Rule("extremes", (exp.Min, exp.Max), extreme_coded),
     Rule("extremes", (exp.Min, exp.Max), extreme_share),

@@ -11,7 +11,7 @@ from sqlglot import exp
 from louver.names import fold
 from louver.trusted.planner.ir import Node, Plain, Sql
 from louver.trusted.planner.operators import codes
-from louver.trusted.planner.operators.masked import INEXACT
+from louver.trusted.planner.operators.encoded import INEXACT
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.values import EncodedColumn

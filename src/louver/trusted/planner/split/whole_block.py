@@ -24,8 +24,9 @@ from louver.trusted.planner.ir import (
     RemoteQuery,
     SharedExpr,
     Sql,
+    Summed,
 )
-from louver.trusted.planner.operators import masked, shares
+from louver.trusted.planner.operators import encoded, shares
 from louver.trusted.planner.operators.rule import Aggregate, Shown
 from louver.trusted.planner.split import order_limit, rewrite
 from louver.trusted.planner.sql import selection
@@ -33,7 +34,7 @@ from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import EncodedColumn, HomSum, Masked, Predicate, Raw
+from louver.trusted.planner.sql.values import EncodedColumn, Predicate, Raw
 
 Describe = Callable[[str], list[tuple[str, str]]]
 ROWS = "louver_rows"
@@ -183,7 +184,7 @@ def _whole(
             value = shares.grouped(value, scope)
         shown: Shown
         if isinstance(value, EncodedColumn):
-            node, shown = masked.grouped(value, scope)
+            node, shown = encoded.grouped(value, scope)
         elif isinstance(value, SharedExpr | Plain):
             node, shown = value.node, value
         else:
@@ -300,7 +301,7 @@ class _Outputs:
         known = self._names.get(value)
         if known is not None:
             return known
-        if isinstance(value, Masked | HomSum):
+        if isinstance(value, Summed):
             return self._summed(value, type_)
         name = self._names[value] = f"louver_c{len(self.columns)}"
         if isinstance(value, SharedExpr | Plain):
@@ -308,19 +309,19 @@ class _Outputs:
         self.columns.append(choose.output(name, value, type_, self._scope))
         return name
 
-    def _summed(self, value: Masked | HomSum, type_: str) -> str:
-        if isinstance(value, Masked):
-            nodes = [value.low, value.high, value.count, value.rows]
-            kind = "masked" if value.what == "total" else "flags"
-        else:
-            nodes, kind = [value.sum, value.rows], "hom"
-            kind += "" if value.what == "total" else "_count"
-        parts = [
-            self.add(Raw(node, "HUGEINT"), "HUGEINT") if node is not None else "" for node in nodes
-        ]
+    def _summed(self, value: Summed, type_: str) -> str:
+        parts = tuple(self.add(Raw(node, "HUGEINT"), "HUGEINT") for _, node in value.parts)
         name = self._names[value] = f"louver_c{len(self.columns)}"
         self.columns.append(
-            Output(name, kind, type_, slot=value.slot, column=value.column, parts=tuple(parts))
+            Output(
+                name,
+                "summed",
+                type_,
+                slot=value.slot,
+                column=value.column,
+                parts=parts,
+                summed=value,
+            )
         )
         return name
 

@@ -87,40 +87,6 @@ class GroupRepresentative:
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
-    """A sum of masked values (spec/sum.md): the limbs that the server adds, how many rows it
-    added, and which (None: all that the table has).
-
-    ``what`` is ``total`` or, of the flags that say which values are not NULL, ``count``.
-    """
-
-    what: str
-    low: Node
-    high: Node | None
-    count: Node
-    rows: Node | None
-    flagged: bool
-    slot: int
-    table: int
-    column: int
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
-class HomSum:
-    """A sum of packed values (spec/hom.md): the ciphertext that the server made, and of how
-    many rows. ``what`` is ``total`` or ``count``.
-    """
-
-    what: str
-    sum: Node
-    rows: Node
-    slot: int
-    column: int
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
 class Raw:
     """A column of the answer that the client needs to open another one."""
 

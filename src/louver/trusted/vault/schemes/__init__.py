@@ -7,6 +7,8 @@ A module has a SCHEME and, as far as it needs them:
     seal(keys, table, column, values, row_ids)    the column's representations, by name
     seal_table(keys, table, rows, row_ids)        columns of the server that are of the whole table
     encode(keys, table, column, value, sign)      a constant that is compared with stored values
+    open_sum(keys, table, column, what, parts, most)    what the server added up, group by group
+    public(keys)                                  a public number that the server computes with
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from louver.trusted.vault import scheme
+from louver.trusted.vault import scheme, sums
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact
 from louver.trusted.vault.key_source import KeySource
@@ -99,6 +101,27 @@ def encode(
     """What stored values are compared with, for a constant that is not NULL."""
     module = _MODULES[scheme_of(representation).name]
     return cast(Constant, module.encode(keys, table, column, value, sign))
+
+
+def open_sum(
+    keys: KeySource,
+    name: str,
+    table: Table,
+    column: Column,
+    what: str,
+    parts: sums.Parts,
+    most: int,
+) -> list[int | None]:
+    """What the server added up of a column under a scheme, group by group: `scheme.TOTAL` (NULL
+    of no value) or `scheme.COUNT`. A row may be counted ``most`` times. Raises `sums.Mismatch`.
+    """
+    opened = _MODULES[name].open_sum(keys, table, column, what, parts, most)
+    return cast(list[int | None], opened)
+
+
+def public(keys: KeySource, name: str) -> bytes:
+    """The public number of a scheme that the server computes with."""
+    return cast(bytes, _MODULES[name].public(keys))
 
 
 for _module in (rnd, eq, order, ore, sum, hom, text, sdb, file, eds):

@@ -11,11 +11,25 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from louver import errors
+from louver.trusted.vault import sums
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import HomSpace
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import ROWS, Answer, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme import (
+    COUNT,
+    PUBLIC,
+    ROW_ID,
+    ROWS,
+    Addends,
+    Answer,
+    Leak,
+    Representation,
+    Scheme,
+    SumPart,
+    in_bytes,
+)
 from louver.trusted.vault.types import can_mask, code_domain, code_width
 
 SLOTS = 15
@@ -25,6 +39,11 @@ SLOTS = 15
 def _applies(_column: Column, _protection: Protection) -> Sequence[str]:
     """Its ciphertexts belong to the table: see `packs`."""
     return ()
+
+
+def _sums(_addends: Addends) -> Sequence[SumPart]:
+    """The product of the ciphertexts, and how many there were."""
+    return SumPart("sum", "hom_sum", ("hom", PUBLIC)), SumPart("rows", COUNT, (ROW_ID,))
 
 
 SCHEME = Scheme(
@@ -47,6 +66,7 @@ SCHEME = Scheme(
     answers={"SUM": Answer(leak="rows")},
     functions=("hom_sum",),
     policy=("sum", ("hom",)),
+    sums=_sums,
 )
 
 
@@ -89,3 +109,34 @@ def open(  # noqa: A001 - the scheme's two verbs are seal and open
 ) -> list[list[tuple[int, int]]]:
     """Total and number of values of every column, sum by sum."""
     return space.open(sums, rows)
+
+
+def public(keys: KeySource) -> bytes:
+    """The modulus under which ciphertexts are added."""
+    return keys.hom_space.modulus
+
+
+def open_sum(
+    keys: KeySource, table: Table, column: Column, what: str, parts: sums.Parts, most: int
+) -> list[int | None]:
+    """The totals of a column, or how many values were added, group by group.
+
+    A row may be counted ``most`` times. A sum of no value is NULL. Raises `sums.Mismatch`.
+    """
+    ciphertexts, rows = sums.part(parts, "sum"), sums.whole_numbers(sums.part(parts, "rows"))
+    slot = next(ids.index(column.id) for ids in table.packs.values() if column.id in ids)
+    groups = [group for group, sum_ in enumerate(ciphertexts) if sum_ is not None]
+    added = [rows[group] for group in groups]
+    sums.require_rows(table, added, most)
+    try:
+        slots = open(
+            keys.hom_space, pa.array([ciphertexts[group] for group in groups], pa.binary()), added
+        )
+    except errors.VerificationError as error:
+        raise sums.Mismatch from error
+    entries = [entry[slot] for entry in slots]
+    sums.require_bounds(column, [total for total, _ in entries], [number for _, number in entries])
+    results: list[int | None] = [0 if what == COUNT else None] * len(ciphertexts)
+    for group, (total, number) in zip(groups, entries, strict=True):
+        results[group] = number if what == COUNT else total if number else None
+    return results
