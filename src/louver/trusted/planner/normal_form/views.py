@@ -71,8 +71,11 @@ class Definitions:
             raise Unclear
         query = definition.expression
         names = [fold(cte.alias) for cte in query.find_all(exp.CTE)]
-        inside = {fold(table.name) for table in query.find_all(exp.Table)}
-        if names or inside & self.common:
+        tables = list(query.find_all(exp.Table))
+        # An argument of a table function may name a table: only the binder reads it.
+        functions = not all(isinstance(table.this, exp.Identifier) for table in tables)
+        inside = {fold(table.name) for table in tables}
+        if names or functions or inside & self.common:
             raise Unclear
         for part in query.walk():
             part.meta.clear()
