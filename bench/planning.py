@@ -92,7 +92,7 @@ def _timed(session: Any, sql: str) -> tuple[float, float]:
 
     start = time.perf_counter()
     (text,) = lexer.split(sql)
-    plan, shape = session.context.planner.plan(text, [], session.context.catalog)
+    plan, shape = session.context.plan(text, [])
     planned = time.perf_counter()
     binding.bind(session.context, plan, shape, text, [])
     done = time.perf_counter()

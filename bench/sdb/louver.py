@@ -65,7 +65,7 @@ def _at(con: Any, peer: Any, share: float) -> dict[str, Any]:
     q = data.below(share)
     again = asking.repeated(con, peer, [EC.format(q=q + step) for step in range(3)])
     opened = asking.repeated(con, peer, [SHARES.format(q=q + step) for step in range(3)])
-    con.session.context.planner.forget()
+    con.session.context.catalog.touch()
     anew = asking.checked(con, peer, EC.format(q=q))
     return {
         "selectivity": share,

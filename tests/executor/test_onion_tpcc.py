@@ -58,7 +58,7 @@ class Shop(Twin):
     def opens(self, query: str, number: int) -> set[tuple[str, str, str]]:
         """What the plan of a query says that it opens: column, onion, state."""
         (text,) = lexer.split(query.format(number))
-        plan, _ = self.session.context.planner.plan(text, [], self.session.context.catalog)
+        plan, _ = self.session.context.plan(text, [])
         catalog = self.session.context.catalog
         return {(catalog.column(o.table, o.column)[1].name, o.onion, o.state) for o in plan.opens}
 

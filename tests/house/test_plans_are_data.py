@@ -12,6 +12,7 @@ import pytest
 from louver import errors
 from louver.trusted.planner.ir import Call, Key, Plan, RemoteQuery, TableRef
 from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from tests.planner import fixtures
@@ -32,11 +33,11 @@ STATEMENTS = (
 )
 
 
-def planned(sql: str, catalog: Catalog, planner: Planner) -> Plan | None:
+def planned(sql: str, catalog: Catalog, planner: Planner, settings: PlannerSettings) -> Plan | None:
     """The plan of a statement; None where the ceilings refuse it."""
     (text,) = lexer.split(sql)
     try:
-        return planner.plan(text, [], catalog)[0]
+        return planner.plan(text, [], catalog, settings)[0]
     except errors.Error:
         return None
 
@@ -47,12 +48,11 @@ def plans() -> list[Plan]:
     for table in catalog.tables.values():
         # So many that semi-joins pay.
         table.row_count = 1_000_000 if table.name == "V" else 1_000
-    together = Planner(home, lambda: 2048, fixtures.backend_of)
-    apart = Planner(home, lambda: 2048, fixtures.backend_of)
-    apart.apart = True
+    planner = Planner(home, lambda: 2048, fixtures.backend_of)
+    both = (PlannerSettings(), PlannerSettings(apart=True))
     cases = [case.input for path in fixtures.files() for case in fixtures.read(path)]
     texts = [*cases, *STATEMENTS]
-    results = [planned(sql, catalog, planner) for sql in texts for planner in (together, apart)]
+    results = [planned(sql, catalog, planner, chosen) for sql in texts for chosen in both]
     home.close()
     return [plan for plan in results if plan is not None]
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
+from tests.planner import fixtures
 from tests.twin import Twin
 
 
@@ -57,3 +63,48 @@ def test_parameters_of_one_shape(open_connection) -> None:
     ):
         for values in ([1, 0], [0, 5], [-3, 3], [3, -3], ["2020-06-01", 7], [None, 1]):
             twin.either(sql, values)
+
+
+def test_a_plan_is_of_its_settings_and_of_the_state_that_it_was_made_on() -> None:
+    catalog, home = fixtures.world()
+    planner = Planner(home, lambda: 2048, fixtures.backend_of)
+    (text,) = lexer.split("SELECT A + 1 FROM T WHERE B < 5")
+
+    def plan(settings: PlannerSettings = DEFAULT) -> Plan:
+        return planner.plan(text, [], catalog, settings)[0]
+
+    first = plan()
+    assert plan() is first
+    assert plan(PlannerSettings(apart=True)).kind == "scans" != first.kind
+    assert plan() is first
+    catalog.touch()
+    second = plan()
+    assert second is not first
+    home.forget_types()
+    assert plan() is not second
+    home.close()
+
+
+@pytest.mark.parametrize("change", [
+    "INSERT INTO t VALUES (1000000)", "DELETE FROM t", "ALTER TABLE t ADD COLUMN b INT",
+    "CREATE TEMP TABLE other (a INT)", "CREATE TEMP VIEW v AS SELECT 1", "SET VARIABLE x = 1",
+    "SET search_path = 'main'", "SET default_null_order = 'nulls_first'",
+    "BEGIN; INSERT INTO t VALUES (5); ROLLBACK", "BEGIN; CREATE TEMP TABLE o (a INT); ROLLBACK",
+    "SET link_latency = '20ms'",
+])  # fmt: skip
+def test_a_change_makes_plans_anew(change: str, open_connection: Any) -> None:
+    con = open_connection("sdb")
+    con.execute("CREATE TABLE t (a BIGINT ENC); INSERT INTO t VALUES (1), (2)")
+    (text,) = lexer.split("SELECT a * 3 AS x FROM t WHERE a < 5")
+    context = con.session.context
+    before = context.plan(text, [])[0]
+    assert context.plan(text, [])[0] is before
+    con.execute(change)
+    assert context.plan(text, [])[0] is not before
+
+
+def test_hints_of_primes_are_stored(open_connection: Any) -> None:
+    con = open_connection("sdb")
+    con.execute("CREATE TABLE t (a BIGINT ENC); INSERT INTO t VALUES (1)")
+    context = con.session.context
+    assert context.store.load().sdb_hint == context.columns.space.hint != b""

@@ -113,7 +113,7 @@ def split(con: Any, sql: str) -> str:
     conditions, join tables, aggregate.
     """
     (text,) = lexer.split(sql)
-    plan, _ = con.session.context.planner.plan(text, [], con.session.context.catalog)
+    plan, _ = con.session.context.plan(text, [])
     counts = {
         "filtered": sum(bool(remote.where) for remote in plan.remotes),
         "joined": sum(bool(remote.joins) for remote in plan.remotes),

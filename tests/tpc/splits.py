@@ -63,7 +63,7 @@ def planned(
         for column in table.columns:
             column.layers = dict.fromkeys(column.layers, "closed")
             change(column)
-    session.context.planner.forget()
+    session.context.catalog.touch()
     try:
         return {
             str(number): f"{harness.split(con, sql)}; {harness.digest(con, sql)}"
@@ -71,7 +71,6 @@ def planned(
         }
     finally:
         session.context.state.catalog = held
-        session.context.planner.forget()
 
 
 @functools.cache

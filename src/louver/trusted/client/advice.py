@@ -103,7 +103,7 @@ def report(context: Context, text: str) -> Report:
         context.local,
         Servers(lambda _: context.backend, context.columns.modulus_bits()),
         held,
-        context.planner.link,
+        context.planning.link,
     )
     failed |= {number: error.message for number, error in results.failed.items()}
     plans = {number: (results.before[number], results.after[number]) for number in results.after}

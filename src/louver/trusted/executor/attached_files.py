@@ -113,7 +113,6 @@ def _is_of(context: Context, path: str) -> bool:
 def _forget(context: Context) -> None:
     """Names mean something else than before."""
     context.local.forget_types()
-    context.planner.forget()
     context.state.flows.clear()
 
 

@@ -86,7 +86,6 @@ class Columns:
         if self._space is None:
             hint = self.catalog.sdb_hint or None
             self._space = primes.sdb_space(self._ring, hint, self._bits)
-            self.catalog.sdb_hint = self._space.hint
             self._modulus = int.from_bytes(self._space.modulus, "big")
         return self._space.of(self.catalog.epochs)
 
@@ -95,9 +94,14 @@ class Columns:
         """The space of packed sums; its primes are found at the first use."""
         if self._hom_space is None:
             self._hom_space = primes.hom_space(self._ring, self.catalog.hom_hint or None)
-        # Another catalog, of another version, may not have it yet.
-        self.catalog.hom_hint = self._hom_space.hint
         return self._hom_space
+
+    def note_hints(self, catalog: Catalog) -> None:
+        """Note in a catalog that is to be saved how the primes in use are found again."""
+        if self._space is not None:
+            catalog.sdb_hint = self._space.hint
+        if self._hom_space is not None:
+            catalog.hom_hint = self._hom_space.hint
 
     def modulus_bits(self) -> int:
         """The size of n."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot.tokens import Token
 
@@ -18,7 +18,9 @@ from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
 from louver.trusted.executor.stopped_sums import Stopped
 from louver.trusted.executor.storage import Storage
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.planner import Planner
+from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog
@@ -67,6 +69,14 @@ class Context:
         return self.state.catalog
 
     @property
+    def planning(self) -> PlannerSettings:
+        """The settings that plans are made under now; columns may be stopped at any time."""
+        stopped = self.stopped()
+        if stopped != self.state.planning.stopped:
+            self.state.planning = replace(self.state.planning, stopped=stopped)
+        return self.state.planning
+
+    @property
     def in_transaction(self) -> bool:
         """Whether the user has said BEGIN."""
         return self.state.in_transaction
@@ -84,6 +94,12 @@ class Context:
         """How a new column is kept: by the SQL, the policy, the profile and the session."""
         default = self.state.default_encryption
         return self.policy.protection(table, column, type_, declared, default)
+
+    def plan(
+        self, text: lexer.Text, parameters: list[object], tokens: Sequence[Token] | None = None
+    ) -> tuple[Plan, lexer.Shape]:
+        """The plan of a query, and its shape."""
+        return self.planner.plan(text, parameters, self.catalog, self.planning, tokens)
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run a statement that another one contains."""

@@ -87,12 +87,9 @@ def _federated(context: Context, local: LocalEngine) -> Context:
     planner = Planner(
         local, context.columns.modulus_bits, lambda table: databases.owner(table)[0].backend
     )
-    planner.local_processing = context.planner.local_processing
-    planner.opens_layers = False
-    planner.apart = True
-    planner.link = context.planner.link
     # As within a transaction, nothing is changed on a server for the sake of a query.
-    state = State(catalog, saved=catalog, origins=context.state.origins)
+    planning = replace(context.planning, opens_layers=False, apart=True)
+    state = State(catalog, planning, saved=catalog, origins=context.state.origins)
     return replace(
         context,
         local=local,

@@ -11,7 +11,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.parameters import Parameters
-from louver.trusted.planner.cost import Link
+from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
 
@@ -85,13 +85,9 @@ class Recording(Disclosed, Protocol):
 
 
 class Tunable(Protocol):
-    """The planner, as far as settings change it."""
+    """What changes in a context, as far as settings go."""
 
-    local_processing: bool
-    link: Link
-
-    def forget(self) -> None:
-        """Drop plans that were made under other settings."""
+    planning: PlannerSettings
 
 
 class Configurable(Protocol):
@@ -121,7 +117,7 @@ class Common(Protocol):
     @property
     def ledger(self) -> Disclosed: ...
     @property
-    def planner(self) -> Tunable: ...
+    def state(self) -> Tunable: ...
     @property
     def storage(self) -> Configurable: ...
 

@@ -31,14 +31,12 @@ def append_stream(context: Context, table: Table, batches: Iterator[pa.Table]) -
     """
     context.ledger.record(at_rest(table), f"INSERT INTO {table.label}")
     context.storage.append(table, batches)
-    context.planner.forget()
 
 
 def remove(context: Context, table: Table, row_ids: pa.Array) -> None:
     """Delete rows by number within a transaction."""
     if len(row_ids):
         context.storage.remove(table, row_ids)
-        context.planner.forget()
 
 
 def at_rest(table: Table) -> list[Fact]:

@@ -56,7 +56,7 @@ def described(
     if not context.in_transaction:
         transaction.refresh(context, tokens)
     with federation.over(context, tokens) as other:
-        plan, _ = other.planner.plan(text, parameters, other.catalog)
+        plan, _ = other.plan(text, parameters)
         return list(zip(plan.names, plan.types, strict=True)), dict(other.planner.times_ms)
 
 
@@ -67,7 +67,7 @@ def _select(
     if schema_queries.asks_schema(context, text, tokens):
         return schema_queries.answer(context, text, tokens, parameters)
     with clock.step("plan"):
-        plan, shape = context.planner.plan(text, parameters, context.catalog, tokens)
+        plan, shape = context.plan(text, parameters, tokens)
     secret = plan.reads_secret or context.state.origins.is_secret
     if secret and sequence_draws.draws(context.catalog, tokens):
         sequence_draws.require(

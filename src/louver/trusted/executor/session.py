@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -190,7 +191,6 @@ def _context(
     row_ids = RowIds(engine.side(), store.pin)
     columns = Columns(keyring, lambda: state.catalog, modulus_bits, local.value, stopped.add)
     planner = Planner(local, columns.modulus_bits, lambda _: backend)
-    planner.stopped = stopped
     entries = storage(Parts(engine, backend, store.pin, local, ledger, row_ids, columns, state))
     return Context(
         engine=engine,
@@ -275,10 +275,9 @@ def _outrun(context: Context) -> bool:
 
 def _without_openings(context: Context, run: Callable[[], Answer]) -> Answer:
     """Run a query on the layers that are open: another client keeps the rest from opening."""
-    context.planner.forget()
-    context.planner.opens_layers = False
+    state = context.state
+    state.planning = replace(state.planning, opens_layers=False)
     try:
         return run()
     finally:
-        context.planner.opens_layers = True
-        context.planner.forget()
+        state.planning = replace(state.planning, opens_layers=True)

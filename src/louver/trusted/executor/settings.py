@@ -17,7 +17,7 @@ from louver.trusted.executor.lake import options
 from louver.trusted.executor.lake.options import Option as Setting
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.policy import NO_DEFAULT, PROFILES
-from louver.trusted.planner import cost
+from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.wire.messages import Statement
 
@@ -104,15 +104,14 @@ def change(context: Common, text: lexer.Text) -> Answer:
     """Run a SET or RESET."""
     name, value = read(text)
     if name in _OWN:
-        _change_own(context, name, value)
-        context.planner.forget()
+        context.state.planning = _changed(context.state.planning, name, value)
         return Answer()
     if name == _ENCRYPTION and isinstance(context, Context):
         context.state.default_encryption = _profile(value)
         return Answer()
     if name in options.NAMES:
         context.storage.change_option(name, value)
-        context.planner.forget()
+        context.catalog.touch()
         return Answer()
     if name in _PATH and isinstance(context, Context):
         if value is not None:
@@ -135,14 +134,12 @@ def change(context: Common, text: lexer.Text) -> Answer:
         context.local.change_setting(name, sql)
     if isinstance(context, Context) and name in BOTH_SIDES and name in context.backend.settings:
         context.engine.run(Statement(sql, kind="ddl"))
-    context.planner.forget()
     return Answer()
 
 
 def change_path(context: Context, sql: str = "") -> None:
     """Run a statement that sets the search path; without one, take over what it has become."""
     context.catalog.path = context.local.change_path(sql)
-    context.planner.forget()
     context.state.flows.clear()
 
 
@@ -159,17 +156,16 @@ def read(text: lexer.Text) -> tuple[str, str | None]:
     return name, None if resetting else match["value"]
 
 
-def _change_own(context: Common, name: str, value: str | None) -> None:
-    """Change a setting of Louver's; without a value, back to its default."""
-    planner, default = context.planner, cost.Link()
+def _changed(before: PlannerSettings, name: str, value: str | None) -> PlannerSettings:
+    """Louver's settings with one of them changed; without a value, back to its default."""
+    default = DEFAULT.link
     if name == "local_processing":
-        planner.local_processing = value is None or _switch(name, value)
-    elif name == "link_bandwidth":
-        link = default.bandwidth if value is None else _measured(name, value, _BYTES)
-        planner.link = replace(planner.link, bandwidth=link)
-    else:
-        link = default.latency_ms if value is None else _measured(name, value, _TIMES)
-        planner.link = replace(planner.link, latency_ms=link)
+        return replace(before, local_processing=value is None or _switch(name, value))
+    if name == "link_bandwidth":
+        speed = default.bandwidth if value is None else _measured(name, value, _BYTES)
+        return replace(before, link=replace(before.link, bandwidth=speed))
+    latency_ms = default.latency_ms if value is None else _measured(name, value, _TIMES)
+    return replace(before, link=replace(before.link, latency_ms=latency_ms))
 
 
 def _profile(value: str | None) -> str:
@@ -219,9 +215,10 @@ def value(context: Common, name: str) -> Answer | None:
     """SHOW setting, where there is one of this name."""
     own = _ALIASES.get(fold(name), fold(name))
     if own in _OWN:
-        link = context.planner.link
+        planning = context.state.planning
+        link = planning.link
         setting = {
-            "local_processing": "on" if context.planner.local_processing else "off",
+            "local_processing": "on" if planning.local_processing else "off",
             "link_bandwidth": f"{link.bandwidth / 1e6:.12g}MB/s",
             "link_latency": f"{link.latency_ms:.12g}ms",
         }[own]

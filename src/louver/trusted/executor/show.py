@@ -141,7 +141,7 @@ def bound(
     """The plan with the texts that would be sent, and the statement's shape. Nothing is sent and
     nothing recorded.
     """
-    plan, shape = context.planner.plan(text, parameters, context.catalog)
+    plan, shape = context.plan(text, parameters)
     resolver = Resolver(context.catalog, parse(text.plain))
     plan = estimate.fill(plan, resolver, context.planner.servers(), shape, parameters)
     return binding.bind(context, plan, shape, text, parameters), shape

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
+from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.local import Local
 from louver.trusted.vault.catalog import Catalog
@@ -21,6 +22,8 @@ class State:
     """Catalog, open transaction, prepared statements and caches of one session."""
 
     catalog: Catalog
+    #: what the session has chosen for its plans
+    planning: PlannerSettings = DEFAULT
     #: the catalog that ROLLBACK returns to; None outside of a transaction
     saved: Catalog | None = None
     #: whether the open transaction may have changed the schema of the local engine

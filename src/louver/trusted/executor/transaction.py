@@ -45,8 +45,8 @@ def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
 def adopt(context: Context, catalog: Catalog, *, schema_changed: bool) -> None:
     """Make another catalog the session's own."""
     catalog.path = context.catalog.path
+    catalog.touch()
     context.state.catalog = catalog
-    context.planner.forget()
     context.state.flows.clear()
     if schema_changed:
         context.local.rebuild(catalog)
@@ -166,6 +166,7 @@ def _is_keyed(context: Context, table: Table) -> bool:
 
 def _save(context: Context, before: Catalog, catalog: Catalog) -> None:
     """Write the catalog, unless all that changed is rows of files that lie elsewhere."""
+    context.columns.note_hints(catalog)
     if context.backend.catalog_counts or catalog.without_counts() != before.without_counts():
         context.store.save(catalog)
 
@@ -218,7 +219,7 @@ def _changed(context: Context, *, schema_changed: bool, plans_hold: bool) -> Non
     if schema_changed:
         context.state.flows.clear()
     if not plans_hold:
-        context.planner.forget()
+        context.catalog.touch()
 
 
 # ---------------------------------------------------------------------- sequences

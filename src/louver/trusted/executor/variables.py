@@ -75,4 +75,3 @@ def _keep(context: Context, name: str, secrets: Secrets, catalog: Catalog | None
     if context.state.origins.keep(catalog or context.catalog, name, secrets):
         context.state.flows.clear()
     context.local.forget_types()
-    context.planner.forget()

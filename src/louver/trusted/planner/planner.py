@@ -15,10 +15,11 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.backends.backend import Backend
-from louver.trusted.planner import choose, cost
+from louver.trusted.planner import choose
 from louver.trusted.planner.advisor import hypothesis
 from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.normal_form.judged import Written, better, judged
+from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.split import nested, subquery_pushdown, table_scans, whole_block
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver, pivots
@@ -45,6 +46,11 @@ class HomeSchema(Protocol):
     def describe(self, sql: str, parameters: Parameters = ()) -> list[tuple[str, str]]:
         """Names and types of a query's columns; DuckDB's own error where it does not bind."""
 
+    @property
+    def revision(self) -> int:
+        """Another number when names, types or settings may mean something else."""
+        ...
+
     def reorders_nulls(self) -> bool:
         """Whether NULLs stand elsewhere in an order than DuckDB puts them by itself."""
 
@@ -67,46 +73,40 @@ class Planner:
         self.home = home
         self.modulus_bits = modulus_bits
         self.backend_of = backend_of
-        self.local_processing = True
-        self.opens_layers = True
-        #: whether tables lie on several servers, so that no question may name two
-        self.apart = False
-        self.link = cost.Link()
-        #: columns that the server is to add no more, by table and column id
-        self.stopped: Callable[[], frozenset[hypothesis.Place]] = frozenset
-        self._planned_without: frozenset[hypothesis.Place] = frozenset()
         self.times_ms: dict[str, float] = {}
-        self._plans: dict[str, list[Plan]] = {}
-
-    def forget(self) -> None:
-        """Drop all plans: bounds widened or the schema changed, so proofs may not hold."""
-        self._plans.clear()
+        self._plans: dict[tuple[str, PlannerSettings], list[Plan]] = {}
+        #: the revisions of the catalog and of the binder that the plans are of
+        self._revisions = (-1, -1)
 
     def plan(
         self,
         text: lexer.Text,
         parameters: list[object],
         catalog: Catalog,
+        settings: PlannerSettings = DEFAULT,
         tokens: Sequence[Token] | None = None,
     ) -> tuple[Plan, lexer.Shape]:
-        """The plan of a statement, from the cache where its shape has been met."""
+        """The plan of a statement under some settings, from the cache where its shape has been met
+        since catalog and binder last changed: the proofs of a plan rest on bounds and row counts.
+        """
         start = time.perf_counter()
         self.times_ms = {}
-        stopped = self.stopped()
-        if stopped != self._planned_without:
-            self.forget()
-            self._planned_without = stopped
+        revisions = (catalog.revision, self.home.revision)
+        if revisions != self._revisions:
+            self._plans.clear()
+            self._revisions = revisions
         tokens = lexer.tokens(text.plain) if tokens is None else tokens
         shape = lexer.with_parameters(lexer.shape(text.plain, tokens), parameters)
-        for known in self._plans.get(shape.key, ()):
+        key = (shape.key, settings)
+        for known in self._plans.get(key, ()):
             if all(shape.literals[index] == value for index, value in known.fixed):
                 self._spent("parse", start)
                 return known, shape
         self._spent("parse", start)
-        plan = self._new(text, tokens, shape, parameters, catalog)
+        plan = self._new(text, tokens, shape, parameters, catalog, settings)
         if len(self._plans) >= MOST_SHAPES:
             self._plans.pop(next(iter(self._plans)))
-        variants = self._plans.setdefault(shape.key, [])
+        variants = self._plans.setdefault(key, [])
         variants.insert(0, plan)
         del variants[MOST_VARIANTS:]
         return plan, shape
@@ -118,30 +118,33 @@ class Planner:
         shape: lexer.Shape,
         parameters: list[object],
         catalog: Catalog,
+        settings: PlannerSettings,
     ) -> Plan:
         start = time.perf_counter()
         tree = parse(text.plain)
         start = self._spent("parse", start)
         described = self._described(text, tokens, parameters)
-        if not self.opens_layers:
+        if not settings.opens_layers:
             catalog = hypothesis.settled(catalog)
-        if self._planned_without:
-            catalog = hypothesis.without_sums(catalog, self._planned_without)
+        if settings.stopped:
+            catalog = hypothesis.without_sums(catalog, settings.stopped)
         if self.home.collated():
             catalog = hypothesis.without_text_codes(catalog)
         resolver = Resolver(catalog, tree, tokens)
         start = self._spent("analyse", start)
-        plan = None if self.apart else self._on_server(tree, shape, parameters, resolver)
+        plan = None if settings.apart else self._on_server(tree, shape, parameters, resolver)
         written = Written(tree, resolver)
         if plan is None or plan.kind != "whole" or self._refused(plan, catalog):
             normal = judged(written, described, parameters, catalog, self.home.describe)
             if normal is not None:
                 tree, resolver = normal, Resolver(catalog, normal)
-                other = None if self.apart else self._on_server(tree, shape, parameters, resolver)
+                other = (
+                    None if settings.apart else self._on_server(tree, shape, parameters, resolver)
+                )
                 plan = better(plan, None if other and self._refused(other, catalog) else other)
         if (
-            not self.local_processing
-            and not self.apart
+            not settings.local_processing
+            and not settings.apart
             and reads_secret(plan, resolver, text, self.home)
         ):
             plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
@@ -151,7 +154,9 @@ class Planner:
             None if generated else written.tree, shape, [name for name, _ in described]
         )
         if plan is None or self._refused(plan, catalog):
-            plan = self._scans(text, written, tree, tokens, shape, parameters, resolver, catalog)
+            plan = self._scans(
+                text, written, tree, tokens, shape, parameters, resolver, catalog, settings
+            )
         plan = replace(
             plan,
             names=tuple(name for name, _ in described),
@@ -183,6 +188,7 @@ class Planner:
         parameters: list[object],
         resolver: Resolver,
         catalog: Catalog,
+        settings: PlannerSettings,
     ) -> Plan:
         """Aggregating blocks whole, and scans of what is read beside them. What the tree says is
         planned; what is written, DuckDB runs locally.
@@ -194,7 +200,7 @@ class Planner:
             tables, words = resolver.named_tables(), lexer.tokens(local_text(tree))
         servers = self.servers()
         parts: list[subquery_pushdown.Block] = []
-        whole = tree is not None and not resolver.views and not self.apart
+        whole = tree is not None and not resolver.views and not settings.apart
         if tree is not None and whole and not self._loses_order(tree):
             parts = subquery_pushdown.plan_blocks(
                 tree,
@@ -217,8 +223,8 @@ class Planner:
             parameters,
             self.home.describe,
             resolver.table,
-            self.link,
-            apart=self.apart,
+            settings.link,
+            apart=settings.apart,
         )
         if self._refused(plan, catalog):
             plan = self._whole_scans(tables, words, shape)

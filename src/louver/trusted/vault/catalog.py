@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from louver.names import fold
@@ -23,6 +24,8 @@ FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
 UNIT_COLUMN = 0
 _FIRST_TABLE_ID_LIMIT = 1 << 30
+Revision = int
+_REVISIONS = count()
 _BOUND_LENGTH = 40
 """Bytes of the longest bound: a sign and 39 digits."""
 #: The schema of objects that exist only in the session; never stored.
@@ -195,6 +198,8 @@ class Catalog:
     epochs: Epochs = field(default_factory=Epochs)
     #: folded schemas of the session's search path; never stored
     path: tuple[str, ...] = ()
+    #: changes with everything that plans depend on (`touch`); a copy has it too; never stored
+    revision: Revision = field(default_factory=lambda: next(_REVISIONS), compare=False)
 
     @staticmethod
     def create() -> Catalog:
@@ -245,6 +250,10 @@ class Catalog:
             return self.table("main", name)
         item = self.find(schema, name, near)
         return item if isinstance(item, Table) else None
+
+    def touch(self) -> None:
+        """Rows, bounds or the schema changed: what was proved of the earlier state is void."""
+        self.revision = next(_REVISIONS)
 
     def by_id(self, table: int) -> Table:
         """The table with this id; KeyError if it does not exist."""
@@ -304,7 +313,7 @@ class Catalog:
     def to_json(self) -> bytes:
         """The canonical text of this catalog; its length does not depend on encrypted values."""
         body: dict[str, Any] = fields(self)
-        del body["path"]
+        del body["path"], body["revision"]
         body["tables"] = [
             fields(table)
             | {"columns": [fields(item) | {"seen": _seen(item)} for item in table.columns]}

@@ -90,7 +90,7 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
             home.rebuild(catalog)
         raise
     context.state.flows.clear()
-    context.planner.forget()
+    catalog.touch()
 
 
 def independent(context: Context, start: head.Head, sql: str, parameters: Parameters = ()) -> str:

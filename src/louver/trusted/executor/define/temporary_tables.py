@@ -116,7 +116,7 @@ def change(
     if keyword(tokens[0].text) in _DEFINES:
         with translated():
             home.temporary.mirror(home.binder, home.workspace)
-        context.planner.forget()
+        home.forget_types()
     # What a transaction replaced may come back, and IF NOT EXISTS replaces nothing.
     replaced = fresh not in before or keyword(tokens[1].text) == "OR"
     anew = fresh if replaced and not context.in_transaction else ""

@@ -58,7 +58,8 @@ class LocalEngine:
         self.files = Files()
         self._repeated = Repeated(self.workspace)
         self.unresolved: list[HomeObject] = []
-        self._standing = False
+        #: changes when names, types or settings may mean something else
+        self._standing, self.revision = False, 0
         self.state = "new"  # then "broken" while it is built, and "whole"
 
     def options(self, *, lossless: bool = True) -> dict[str, Option]:
@@ -112,6 +113,7 @@ class LocalEngine:
         self.variables.restore((self.binder, self.workspace))
         self.path.restore(self.binder, self.workspace)
         self._repeated = Repeated(self.workspace)
+        self.revision += 1
         self.unresolved = list(catalog.objects)
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
         with translated(), self._stand_ins(catalog, needed=views):
@@ -131,16 +133,14 @@ class LocalEngine:
     def change_setting(self, name: str, sql: str) -> None:
         """Run a SET or RESET wherever DuckDB computes or shows something locally."""
         # A constant may mean something else from now on, as a time without a zone does.
-        self._values.clear()
-        self._repeated.forget()
+        self.forget_types()
         for connection in self.instances:
             connection.execute(sql)
         self._changed[name] = sql
 
     def change_path(self, sql: str) -> tuple[str, ...]:
         """Run a statement that sets the search path, or none; the path's folded schemas."""
-        self._repeated.forget()
-        self._values.clear()
+        self.forget_types()
         with translated():
             self.path.change(self.binder, self.workspace, sql, {*self.files.known})
         return tuple(map(fold, self.path.schemas))
@@ -239,9 +239,8 @@ class LocalEngine:
         try:
             return set(self.binder.get_table_names(sql))
         except duckdb.Error:
-            return (
-                set()
-            )  # the parser's tree must tell; what neither finds is an error in the workspace
+            # The parser's tree must tell; what neither finds is an error in the workspace.
+            return set()
         finally:
             views.bind(self.binder, sql)
 
@@ -267,6 +266,7 @@ class LocalEngine:
 
     def forget_types(self) -> None:
         """After CREATE or DROP TYPE, or when names mean something else."""
+        self.revision += 1
         self._arrow_types.clear()
         self._repeated.forget()
         self._values.clear()

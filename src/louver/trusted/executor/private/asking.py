@@ -105,7 +105,7 @@ def cost_of(context: ProviderContext, question: Question, shape: Shape) -> cost.
 
 def link_of(context: ProviderContext) -> cost.Link:
     """The network link to the providers, from the session's settings."""
-    link = context.planner.link
+    link = context.state.planning.link
     return cost.Link(latency_s=link.latency_ms / 1000, bytes_per_s=link.bandwidth)
 
 

@@ -8,7 +8,7 @@ from louver import errors
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.private.fleet import Fleet
 from louver.trusted.executor.private.query_log import QueryLog
-from louver.trusted.planner.cost import Link
+from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.vault.catalog import Catalog
 
 
@@ -28,18 +28,6 @@ class ProviderEngine:
     def interrupt(self) -> None:
         """Stop the question that is under way."""
         self._fleet.interrupt()
-
-
-class Settings:
-    """What settings look for in a planner."""
-
-    local_processing = True
-
-    def __init__(self) -> None:
-        self.link = Link()
-
-    def forget(self) -> None:
-        """Plans are made anew for each question."""
 
 
 class Measures:
@@ -70,9 +58,10 @@ class Measures:
 
 @dataclass(slots=True, eq=False)
 class Agreed:
-    """What changes: the tables of the version of the data that was agreed on."""
+    """What changes: the tables of the version of the data that was agreed on, and settings."""
 
     catalog: Catalog
+    planning: PlannerSettings = DEFAULT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +73,6 @@ class ProviderContext:
     scheme: str
     engine: ProviderEngine
     ledger: QueryLog
-    planner: Settings
     storage: Measures
     local: LocalEngine
     state: Agreed

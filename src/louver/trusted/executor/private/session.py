@@ -23,7 +23,6 @@ from louver.trusted.executor.private.context import (
     Measures,
     ProviderContext,
     ProviderEngine,
-    Settings,
 )
 from louver.trusted.executor.private.fleet import Fleet
 from louver.trusted.executor.private.query_log import QueryLog
@@ -58,7 +57,6 @@ class ProviderSession:
             scheme,
             ProviderEngine(fleet, address),
             QueryLog(),
-            Settings(),
             Measures(fleet),
             local,
             Agreed(Catalog("providers")),

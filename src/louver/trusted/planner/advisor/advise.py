@@ -35,6 +35,7 @@ from louver.trusted.planner.advisor.what_if import (
 )
 from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.planner import HomeSchema, Planner
+from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
@@ -168,8 +169,8 @@ class _Trials:
         catalog = supposed(self.catalog, changes) if changes else self.catalog
         servers = self._servers
         planner = Planner(self._home, lambda: servers.modulus_bits, servers.backend_of)
-        planner.link = self._link
-        plan, shape = planner.plan(query.text, [], catalog)
+        settings = PlannerSettings(link=self._link)
+        plan, shape = planner.plan(query.text, [], catalog, settings)
         tree = parse(query.text.plain)
         resolver = Resolver(catalog, tree)
         spent = estimate.of_plan(plan, resolver, servers, shape, self._link)
@@ -197,6 +198,11 @@ class _Remembering:
         if isinstance(cached, errors.Error):
             raise cached
         return cached
+
+    @property
+    def revision(self) -> int:
+        """Another number when names, types or settings may mean something else."""
+        return self._home.revision
 
     def reorders_nulls(self) -> bool:
         """Whether NULLs stand elsewhere in an order than DuckDB puts them by itself."""
