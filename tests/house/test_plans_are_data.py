@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from louver import errors
-from louver.trusted.planner.ir import Call, Key, Plan, RemoteQuery, TableRef
+from louver.trusted.executor.change import changing, statement_parts
+from louver.trusted.planner.ir import Call, ChangePlan, Key, Plan, RemoteQuery, TableRef
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
@@ -81,7 +82,7 @@ def is_data(item: Any) -> bool:
     return known and is_dataclass(item) and bool(vars(kind)["__dataclass_params__"].frozen)
 
 
-def offending(plan: Plan) -> dict[str, str]:
+def offending(plan: Plan | ChangePlan) -> dict[str, str]:
     """What a plan must not hold, by where it is."""
     return {path: type(item).__name__ for path, item in held(plan) if not is_data(item)}
 
@@ -89,6 +90,32 @@ def offending(plan: Plan) -> dict[str, str]:
 def test_plans_hold_only_frozen_data(plans: list[Plan]) -> None:
     wrong = {path: kind for plan in plans for path, kind in offending(plan).items()}
     assert not wrong, "a plan holds something that may change"
+
+
+def test_plans_of_changes_hold_only_frozen_data(open_connection: Any) -> None:
+    con = open_connection("sealed")
+    con.execute(
+        "CREATE TABLE p (k INT PRIMARY KEY); CREATE TABLE t (a INT, k INT REFERENCES p (k))"
+    )
+    con.execute("CREATE TABLE u (a INT, b TEXT ENC MAY REVEAL access)")
+    seen = []
+    for sql in (
+        "UPDATE u SET a = 3 WHERE a > 5",
+        "DELETE FROM t WHERE a IN (SELECT a FROM u)",
+        "INSERT INTO p VALUES (1) ON CONFLICT DO NOTHING",
+        "MERGE INTO u USING t ON t.a = u.a WHEN MATCHED THEN DELETE",
+    ):
+        (text,) = lexer.split(sql)
+        words = statement_parts.words_of(text, lexer.tokens(text.plain), [])
+        context, verb = con.session.context, statement_parts.verb_place(words)
+        table = statement_parts.target(words, verb, context.catalog)
+        assert table is not None
+        plan = changing.planned(context, words, verb, table)
+        assert not offending(plan)
+        seen.append(plan)
+    assert seen[0].filter is not None
+    assert [len(plan.read) for plan in seen] == [0, 1, 0, 1]
+    assert [len(plan.rehearsed) for plan in seen] == [1, 3, 2, 3]
 
 
 def test_all_kinds_of_plans_are_looked_at(plans: list[Plan]) -> None:

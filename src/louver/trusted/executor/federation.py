@@ -23,8 +23,8 @@ from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.schema import objects
 from louver.trusted.executor.state import State
-from louver.trusted.executor.storage import Answers, Filter, Narrow, Request
-from louver.trusted.planner.ir import RemoteQuery
+from louver.trusted.executor.storage import Answers, Narrow, Request
+from louver.trusted.planner.ir import RemoteQuery, RowFilter
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -261,7 +261,7 @@ class _Storages(storage.ReadOnly):
         return self._of(remote).storage.answer(remote, request, literals, clock)
 
     def batches(
-        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+        self, table: Table, columns: Sequence[str] | None = None, where: RowFilter | None = None
     ) -> Iterator[pa.Table]:
         if where is not None:
             raise storage.only_reads()

@@ -20,14 +20,13 @@ from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.schema import representations
 from louver.trusted.executor.storage import (
     ROW_ID,
-    Filter,
     Narrow,
     Parts,
     Request,
     translate_reply_errors,
 )
 from louver.trusted.planner import choose, postcondition
-from louver.trusted.planner.ir import Opening, RemoteQuery, TableRef, Template
+from louver.trusted.planner.ir import Opening, RemoteQuery, RowFilter, TableRef, Template
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault import row_id_ranges, stored_types
@@ -98,7 +97,7 @@ class ServerStorage:
         """Nothing is kept here."""
 
     def batches(
-        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+        self, table: Table, columns: Sequence[str] | None = None, where: RowFilter | None = None
     ) -> Iterator[pa.Table]:
         return _scanned(self._parts, table, columns, where)
 
@@ -196,7 +195,7 @@ def _printed(parts: Parts, remote: RemoteQuery, tables: Tables, usable: bool) ->
 
 
 def _scanned(
-    parts: Parts, table: Table, columns: Sequence[str] | None, where: Filter | None
+    parts: Parts, table: Table, columns: Sequence[str] | None, where: RowFilter | None
 ) -> Iterator[pa.Table]:
     """The same of a server's table.
 

@@ -19,7 +19,7 @@ from louver.trusted.executor.ledger import Fact, Ledger
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
-from louver.trusted.planner.ir import Node, RemoteQuery, TableRef
+from louver.trusted.planner.ir import RemoteQuery, RowFilter
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.engines.engine import Engine
@@ -40,15 +40,6 @@ class Parts:
     row_ids: RowIds
     columns: Columns
     state: State
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What the server applies before it sends rows, with the statement's numbers."""
-
-    source: TableRef
-    nodes: tuple[Node, ...]
-    literals: tuple[str, ...]
 
 
 class Request(Protocol):
@@ -130,7 +121,7 @@ class Storage(Protocol):
         ...
 
     def batches(
-        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+        self, table: Table, columns: Sequence[str] | None = None, where: RowFilter | None = None
     ) -> Iterator[pa.Table]:
         """Opened rows with their numbers (column ``louver_row_id``), for a change: all rows, or
         those that pass a filter and perhaps some more. At least one batch, which may be empty.
@@ -233,7 +224,7 @@ def whole(
     storage: Storage,
     table: Table,
     columns: Sequence[str] | None = None,
-    where: Filter | None = None,
+    where: RowFilter | None = None,
 ) -> pa.Table:
     """All rows of a table, or those that pass a filter, with their numbers (column
     ``louver_row_id``), every row once.

@@ -27,6 +27,7 @@ from louver.trusted.executor.change import (
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.row_writer import hides_rows, note_touched, send
+from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -121,23 +122,38 @@ def _not_ours(context: Context, words: statement_parts.Words) -> Answer:
 
 
 def _run(context: Context, words: statement_parts.Words, verb: int, table: Table) -> Answer:
-    clock = Clock()
+    if words.keyword(verb) in statement_parts.VERBS:
+        flow.require(context, words, table)
+    return _executed(context, words, planned(context, words, verb, table))
+
+
+def planned(context: Context, words: statement_parts.Words, verb: int, table: Table) -> ChangePlan:
+    """Which tables a change of a table needs, and which rows of them. Nothing is sent."""
     own = fold(table.name)
     # Said again, the name may mean a table or view of another schema.
     once = sum(fold(token.text) == own for token in words.tokens) == 1
     alone = once or not statement_parts.is_shared(context.catalog, table)
     names = words.names() - ({own} if alone and words.keyword(verb) != "TRUNCATE" else set())
     read = statement_parts.tables_named(context.catalog, names)
-    if words.keyword(verb) in statement_parts.VERBS:
-        flow.require(context, words, table)
-    involved = _involved(context, table, read)
-    local = context.local.temporary
     every = statement_parts.reached(context.catalog, words.names())[0]
-    mentioned = local.mentioned(every)
-    narrowed = None if read or mentioned else narrowing.filter_of(context, words, table)
+    mentioned = context.local.temporary.mentioned(every)
+    return ChangePlan(
+        table.id,
+        tuple(other.id for other in read),
+        tuple(other.id for other in _involved(context, table, read)),
+        frozenset(every),
+        None if read or mentioned else narrowing.filter_of(context, words, table),
+    )
+
+
+def _executed(context: Context, words: statement_parts.Words, plan: ChangePlan) -> Answer:
+    """Run a planned change: rows in, the dry run, rows out."""
+    clock, catalog, local = Clock(), context.catalog, context.local.temporary
+    table, read = catalog.by_id(plan.target), [catalog.by_id(other) for other in plan.read]
+    involved = [catalog.by_id(other) for other in plan.rehearsed]
     with clock.step("server"):
         held = {
-            other.id: storage.whole(context.storage, other, where=narrowed) for other in involved
+            other.id: storage.whole(context.storage, other, where=plan.filter) for other in involved
         }
 
     def rehearsed(connection: duckdb.DuckDBPyConnection) -> _Difference:
@@ -151,7 +167,7 @@ def _run(context: Context, words: statement_parts.Words, verb: int, table: Table
     def filled(connection: duckdb.DuckDBPyConnection) -> None:
         for other in involved:
             dry_run.fill(context, connection, other, held[other.id])
-        local.fill(connection, context.local.workspace, every)
+        local.fill(connection, context.local.workspace, plan.names)
 
     with clock.step("home"):
         done = constraint_check.rehearsed(context, filled, rehearsed)

@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.executor import constraint_check, storage
+from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.row_writer import hides_rows
-from louver.trusted.planner.ir import Node
+from louver.trusted.planner.ir import Node, RowFilter
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver
@@ -31,9 +31,7 @@ _TOUCHY = {"rowid", "nextval", "currval", "random", "uuid", "setseed"}
 _MARKS = set("⟪⟫⟦⟧")
 
 
-def filter_of(
-    context: Context, words: statement_parts.Words, table: Table
-) -> storage.Filter | None:
+def filter_of(context: Context, words: statement_parts.Words, table: Table) -> RowFilter | None:
     """The conditions that the server can decide without learning anything; None where it has to
     send all rows.
     """
@@ -61,7 +59,7 @@ def filter_of(
         return None
     rewrite.ask_types(select, scope, context.local.describe)
     nodes = _decided(select.args["where"].this, scope)
-    return storage.Filter(sources[0].ref, nodes, tuple(shape.literals)) if nodes else None
+    return RowFilter(sources[0].ref, nodes, tuple(shape.literals)) if nodes else None
 
 
 def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:

@@ -23,10 +23,10 @@ from louver.trusted.executor.lake.options import Options
 from louver.trusted.executor.lake.pending import Pending
 from louver.trusted.executor.lake.probing import Probing
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.storage import ROW_ID, Answers, Filter, Narrow, Parts, Request
+from louver.trusted.executor.storage import ROW_ID, Answers, Narrow, Parts, Request
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
-from louver.trusted.planner.ir import RemoteQuery
+from louver.trusted.planner.ir import RemoteQuery, RowFilter
 from louver.trusted.planner.lake_explain import column_ids
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.prune import FileEntry
@@ -228,7 +228,7 @@ class LakeStorage:
         return narrow
 
     def batches(
-        self, table: Table, columns: Sequence[str] | None = None, where: Filter | None = None
+        self, table: Table, columns: Sequence[str] | None = None, where: RowFilter | None = None
     ) -> Iterator[pa.Table]:
         wanted = [c for c in table.columns if columns is None or c.name in columns]
         condition: range_predicates.Condition = range_predicates.ALWAYS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -131,12 +131,12 @@ class Temporary:
         self,
         binder: duckdb.DuckDBPyConnection,
         workspace: duckdb.DuckDBPyConnection,
-        words: set[str],
+        words: Collection[str],
     ) -> None:
         """Put the rows of those that a statement names into the schema too, within a transaction
         that is undone.
         """
-        for name in self.names & words:
+        for name in self.names.intersection(words):
             fill(
                 binder, name, workspace.execute(f"SELECT * FROM {qualified(name)}").to_arrow_table()
             )

@@ -36,14 +36,15 @@ from louver.trusted.planner.ir.nodes import (
     terms_of,
     wire_update,
 )
-from louver.trusted.planner.ir.plan import Plan
-from louver.trusted.planner.ir.remote import Joined, Output, Probe, RemoteQuery, TableRef
+from louver.trusted.planner.ir.plan import ChangePlan, Plan
+from louver.trusted.planner.ir.remote import Joined, Output, Probe, RemoteQuery, RowFilter, TableRef
 
 __all__ = [
     "PLAIN_KEY",
     "Added",
     "Bindable",
     "Call",
+    "ChangePlan",
     "Code",
     "Column",
     "Compared",
@@ -61,6 +62,7 @@ __all__ = [
     "Probe",
     "Public",
     "RemoteQuery",
+    "RowFilter",
     "Share",
     "SharedExpr",
     "Slot",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from louver.trusted.planner.ir.nodes import Opening
-from louver.trusted.planner.ir.remote import RemoteQuery
+from louver.trusted.planner.ir.remote import RemoteQuery, RowFilter
 from louver.trusted.vault.facts import Fact
 
 
@@ -34,3 +34,21 @@ class Plan:
     types: tuple[str, ...] = ()
     fixed: tuple[tuple[int, str], ...] = ()
     reads_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """The plan of one UPDATE, DELETE, MERGE or INSERT with a way out for conflicts; tables by id.
+
+    ``target`` is the table that it changes, ``read`` are the tables that
+    its text reads beside. The dry run holds the rows of all of ``rehearsed``, parents before their
+    children: the target, what is read, what refers to the target and what these refer to. ``names``
+    are all folded names that the text reaches through views and macros, temporary tables among
+    them. ``filter`` reduces the rows of the target that are read; None where all of them are.
+    """
+
+    target: int
+    read: tuple[int, ...]
+    rehearsed: tuple[int, ...]
+    names: frozenset[str]
+    filter: RowFilter | None = None

@@ -127,3 +127,14 @@ class RemoteQuery:
         nodes += [*self.where, *self.group, *self.having, *self.order]
         nodes += [node for join in self.joins for node in join.on]
         return [term for node in nodes for term in terms_of(node)]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Conditions that the server applies before it sends the rows that a change reads, with the
+    statement's numbers.
+    """
+
+    source: TableRef
+    nodes: tuple[Node, ...]
+    literals: tuple[str, ...]
