@@ -46,6 +46,8 @@ AREAS = {
     "wire": "Messages",
     "table": "Tables",
     "column": "Columns",
+    "relation": "Relations",
+    "frame": "Local data",
     "sql": "Statements",
     "enc": "ENC clauses",
     "leak": "Ceilings",

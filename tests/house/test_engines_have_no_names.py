@@ -18,6 +18,7 @@ FLAGS = re.compile(r"\bis_(?:lake|duckdb|server|postgres|spark)\b|\btable\.lake\
 MODULES = re.compile(r"untrusted\.engines\.(?:duckdb|lake)\b|trusted\.backends\.(?:duckdb|lake)\b")
 #: Where the words are for the local engine, which is a DuckDB.
 LOCAL = {
+    "client/aggregates.py": "functions by the names that DuckDB's relations have",
     "executor/local": "the local engine",
     "executor/dispatch.py": "the user's own CHECKPOINT",
     "executor/maintenance.py": "the user's own CHECKPOINT",

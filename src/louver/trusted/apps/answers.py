@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from louver.trusted.apps import terminal
+from louver.trusted.client.relation import answer_of
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -28,7 +29,7 @@ def shown(
     """Run one statement and print its answer. Returns the relation and the times of its steps."""
     start = time.perf_counter()
     relation = connection.sql(statement).execute()
-    answer = relation.answer
+    answer = answer_of(relation)
     spent = (time.perf_counter() - start) * 1000
     columns = list(zip(relation.columns, relation.types, strict=True))
     if options.json:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.client.relation import Relation
+from louver.trusted.client import relation as relations
 from louver.trusted.client.result import Result, Row, warned
+from louver.trusted.client.sources import Sources, variables
 from louver.trusted.executor import attach as attaching
-from louver.trusted.executor import transaction
+from louver.trusted.executor import local_frames, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained, face
 from louver.trusted.executor.context import Context
@@ -29,7 +30,7 @@ Progress = Callable[[int, int | None], None]
 
 
 @face
-class Connection:
+class Connection(Sources):
     """One client of one database. Each statement commits on its own outside of BEGIN … COMMIT."""
 
     # PEP 249's optional extension: the exceptions as attributes.
@@ -72,14 +73,6 @@ class Connection:
     def executemany(self, sql: str, rows: Sequence[Parameters]) -> Cursor:
         """Run a statement once for each row of values, all or nothing."""
         return self.cursor().executemany(sql, rows)
-
-    def sql(self, query: str, params: Parameters = None) -> Relation:
-        """A relation: a SELECT is planned now and runs when its rows are first needed; any other
-        statement runs now.
-        """
-        self._require_open()
-        with self.lock, contained(self.session):
-            return Relation.of(self.session, query, params)
 
     @property
     def lake(self) -> LakeHandle:
@@ -162,8 +155,17 @@ class Connection:
     def run(self, sql: str, parameters: Parameters) -> Answer:
         """Run statements and return the answer of the last one."""
         self._require_open()
+        lookup = variables()
+
+        def resolve(
+            text: lexer.Text, values: list[object]
+        ) -> tuple[lexer.Text, list[object], dict[str, object]]:
+            if not local_frames.candidates(text, lookup):
+                return text, values, {}
+            return relations.resolved(self.session, text, values, lookup)
+
         with self.lock:
-            return warned(self.session.execute(sql, parameters))
+            return warned(self.session.execute(sql, parameters, resolve))
 
     def _require_open(self) -> None:
         if self.session.closed:

@@ -86,6 +86,12 @@ class Result:
         with contained(self._session), self._session.context.local.reading(self.rows) as relation:
             return relation.df().set_axis(self.rows.column_names, axis="columns")
 
+    def numpy(self) -> dict[str, Any]:
+        """The rows as a NumPy array for each column."""
+        with contained(self._session), self._session.context.local.reading(self.rows) as relation:
+            arrays = relation.fetchnumpy()
+        return dict(zip(self.rows.column_names, arrays.values(), strict=False))
+
     def pl(self) -> Any:
         """The rows as a polars DataFrame."""
         import polars

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,6 +27,29 @@ class Answer:
     notices: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What is known of a query before it runs."""
+
+    #: names and types of its columns; None where the rows decide them
+    columns: list[tuple[str, str]] | None
+    #: the milliseconds of planning
+    times_ms: dict[str, float] = field(default_factory=dict)
+
+
+_LISTENER: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    """Call a function with the name of each step that begins."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
 class Clock:
     """The milliseconds of each step of a statement."""
 
@@ -35,6 +59,9 @@ class Clock:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Add the time of the block to a step."""
+        listener = _LISTENER.get()
+        if listener is not None:
+            listener(name)
         start = time.perf_counter()
         try:
             yield

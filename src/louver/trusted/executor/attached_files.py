@@ -134,7 +134,7 @@ def require_readable(context: Context, tokens: Sequence[Token]) -> None:
     for name in said:
         if name in files.lost:
             raise errors.make("attach.lost", name=name, path=files.known[name].path)
-        if not _only_reads(tokens, name):
+        if not only_reads(tokens, name):
             raise errors.make("attach.read_only", name=name)
         _require_own(context, files.known[name], tokens, None if by_text else words)
 
@@ -144,7 +144,10 @@ def _makes_schema(tokens: Sequence[Token]) -> bool:
     return words[:2] == ["CREATE", "SCHEMA"] or words == ["CREATE", "OR", "REPLACE", "SCHEMA"]
 
 
-def _only_reads(tokens: Sequence[Token], name: str) -> bool:
+def only_reads(tokens: Sequence[Token], name: str, *, dotted: bool = True) -> bool:
+    """Whether a statement reads what has a folded name, or is in a file of this name, and stores
+    nothing that will need it.
+    """
     verb, at = keyword(tokens[0].text), 0
     if verb == "WITH":
         verb = select.changes(tokens) or "SELECT"
@@ -161,7 +164,9 @@ def _only_reads(tokens: Sequence[Token], name: str) -> bool:
     at += 1
     while at < len(tokens) and keyword(tokens[at].text) in _BEFORE_TARGET:
         at += 1
-    if at + 1 >= len(tokens) or fold(tokens[at].text) != name or tokens[at + 1].text != ".":
+    if at >= len(tokens) or fold(tokens[at].text) != name:
+        return True
+    if dotted and (at + 1 >= len(tokens) or tokens[at + 1].text != "."):
         return True
     return verb == "COPY" and _outermost(tokens, "TO") > 0
 

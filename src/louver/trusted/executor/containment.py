@@ -23,7 +23,10 @@ P = ParamSpec("P")
 #: What a face passes on beside `louver.Error`: the end of an iteration, and that who reads the
 #: standard output has left, which programs wait for.
 _PASSED = (errors.Error, StopIteration, BrokenPipeError)
-_SPECIAL = {"__enter__", "__exit__", "__iter__", "__next__", "__len__"}
+_SPECIAL = {
+    "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__",
+    "__arrow_c_stream__", "_repr_html_",
+}  # fmt: skip
 _OURS = str(Path(__file__).parents[2])
 
 

@@ -83,8 +83,8 @@ class Context:
 
     @property
     def has_temporary(self) -> bool:
-        """Whether there is a temporary table or view."""
-        if self.local.temporary.names:
+        """Whether there is a temporary table or view, or a data frame with a name."""
+        if self.local.temporary.names or self.local.files.frames.known:
             return True
         return any(item.temporary and item.kind == "VIEW" for item in self.catalog.objects)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.answer import Answer, Described
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.parameters import Parameters
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
+
+Resolve = Callable[[lexer.Text, list[object]], tuple[lexer.Text, list[object], dict[str, object]]]
+"""From a statement and its values to what runs, its values, and the local data that it names."""
 
 
 class Machine(Protocol):
@@ -134,8 +138,12 @@ class Front(Protocol):
     @property
     def in_transaction(self) -> bool: ...
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Answer:
-        """Run every statement of a text; the last one's answer."""
+    def execute(
+        self, sql: str, parameters: Parameters = None, resolve: Resolve | None = None
+    ) -> Answer:
+        """Run every statement of a text; the last one's answer. ``resolve`` says what the names of
+        a statement mean that are not of the database.
+        """
         ...
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
@@ -147,11 +155,19 @@ class Front(Protocol):
         ...
 
     def described(
-        self, text: lexer.Text, parameters: list[object]
-    ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
-        """Names and types of a query's columns, and the milliseconds of planning; None for what
-        is not a query that can be planned before it runs.
+        self, text: lexer.Text, parameters: list[object], *, plan: bool = True
+    ) -> Described | None:
+        """What is known of a query before it runs, which is only bound without ``plan``; None for
+        what is not a query.
         """
+        ...
+
+    def frames_of(self, text: lexer.Text, objects: Mapping[str, object]) -> dict[str, object]:
+        """The objects of the caller's that a statement reads as tables, by name."""
+        ...
+
+    def local_data(self, frames: Mapping[str, object]) -> AbstractContextManager[None]:
+        """Let statements read objects of the caller's by these names, for as long as this lasts."""
         ...
 
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:

@@ -10,6 +10,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from louver.trusted.executor.answer import listening
+
+#: The share of a query's work that is behind it when a step begins.
+_SHARES = {
+    "plan": 0.0,
+    "open layers": 0.05,
+    "bind": 0.1,
+    "server": 0.15,
+    "open": 0.6,
+    "finish": 0.9,
+}
 Progress = Callable[[int, int | None], None]
 Stages = Callable[[str, float], None]
 #: Renders a state of the bar from the seconds elapsed.
@@ -44,6 +55,18 @@ def stages(work: str) -> Iterator[Stages | None]:
             yield None
         else:
             yield lambda stage, share: draw(lambda _: stage_line(work, stage, share))
+
+
+@contextmanager
+def steps(work: str) -> Iterator[None]:
+    """The steps of a statement's clock as a bar, if stderr is a terminal."""
+    with stages(work) as report:
+        if report is None:
+            yield
+            return
+        draw = report
+        with listening(lambda step: draw(step, _SHARES.get(step, 0.5))):
+            yield
 
 
 def line(done: int, total: int | None, spent_s: float) -> str:

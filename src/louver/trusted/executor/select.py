@@ -17,14 +17,15 @@ from louver.trusted.executor import (
     schema_queries,
     transaction,
 )
-from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.answer import Answer, Clock, Described
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.storage import translate_reply_errors
 from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.resolver import pivots
+from louver.trusted.planner.sql.resolver import lists_values, pivots
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.planner.write.reads import Reads
@@ -48,16 +49,27 @@ def query(context: Context, sql: str, parameters: Sequence[object] = ()) -> Answ
 
 
 def described(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
-) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
-    """Names and types of a query's columns and the milliseconds of planning, before it runs."""
-    if pivots(tokens) or schema_queries.asks_schema(context, text, tokens):
-        return None
+    context: Context,
+    text: lexer.Text,
+    tokens: Sequence[Token],
+    parameters: list[object],
+    *,
+    plan: bool = True,
+) -> Described:
+    """What is known of a query before it runs. Without ``plan`` it is only bound."""
     if not context.in_transaction:
         transaction.refresh(context, tokens)
+    known = not pivots(tokens) or lists_values(text.plain, tokens)
+    if keyword(tokens[0].text) in ("DESCRIBE", "DESC"):
+        return Described(context.local.describe(f"FROM ({text.home})"))
+    if not known or not plan or schema_queries.asks_schema(context, text, tokens):
+        with federation.over(context, tokens) as other:
+            values = home_values(text, parameters)
+            return Described(other.local.describe(text.home, values) if known else None)
     with federation.over(context, tokens) as other:
-        plan, _ = other.plan(text, parameters)
-        return list(zip(plan.names, plan.types, strict=True)), dict(other.planner.times_ms)
+        chosen, _ = other.plan(text, parameters)
+        columns = list(zip(chosen.names, chosen.types, strict=True))
+        return Described(columns, dict(other.planner.times_ms))
 
 
 def _select(

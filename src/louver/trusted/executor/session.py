@@ -5,8 +5,8 @@ parse → analyse → rewrite → choose → split → check → seal literals �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,15 +21,17 @@ from louver.trusted.executor import (
     attached_files,
     dispatch,
     federation,
+    local_frames,
     policy_spelling,
     select,
     show,
     transaction,
 )
-from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.answer import Answer, Described
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.containment import contained, recovered
 from louver.trusted.executor.context import Context, Opener, no_opener
+from louver.trusted.executor.front import Resolve
 from louver.trusted.executor.ledger import Ledger
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.parameters import Parameters, bound, split
@@ -79,15 +81,23 @@ class Session:
             local.close()
             raise
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Answer:
-        """Run every statement of a text; the last one's answer."""
+    def execute(
+        self, sql: str, parameters: Parameters = None, resolve: Resolve | None = None
+    ) -> Answer:
+        """Run every statement of a text; the last one's answer. ``resolve`` says what the names of
+        a statement mean that are not of the database.
+        """
         if self.closed:
             raise errors.make("connection.closed")
         answer, notices = Answer(), list[str]()
         with contained(self):
             for text in split(sql, parameters):
+                values, frames = bound(text, parameters), dict[str, object]()
+                if resolve is not None:
+                    text, values, frames = resolve(text, values)
                 try:
-                    answer = self.run(text, bound(text, parameters))
+                    with self.local_data(frames):
+                        answer = self.run(text, values)
                 except KeyboardInterrupt:
                     self.context.engine.interrupt()
                     raise
@@ -108,16 +118,24 @@ class Session:
         return bound(text, parameters)
 
     def described(
-        self, text: lexer.Text, parameters: list[object]
-    ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
-        """Names and types of a query's columns, and the milliseconds that planning it took; None
-        for what is not a query that can be planned before it runs.
-        """
+        self, text: lexer.Text, parameters: list[object], *, plan: bool = True
+    ) -> Described | None:
+        """What is known of a query before it runs; None for what is not a query."""
         tokens = lexer.tokens(text.plain)
         with contained(self):
-            if dispatch.handler(tokens) is not select.select:
+            if not show.is_query(tokens) and not show.describes(tokens):
                 return None
-            return select.described(self.context, text, tokens, parameters)
+            dispatch.handler(tokens, self.context)
+            return select.described(self.context, text, tokens, parameters, plan=plan)
+
+    def frames_of(self, text: lexer.Text, objects: Mapping[str, object]) -> dict[str, object]:
+        """The objects of the caller's that a statement reads as tables, by name."""
+        with contained(self):
+            return local_frames.named(self.context, text, objects)
+
+    def local_data(self, frames: Mapping[str, object]) -> AbstractContextManager[None]:
+        """Let statements read objects of the caller's by these names, for as long as this lasts."""
+        return local_frames.standing(self.context, frames) if frames else nullcontext()
 
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """What each server would be sent for a query; nothing is sent."""
@@ -224,6 +242,8 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
         transaction.refresh(context, results)
     if context.local.files.known:
         attached_files.require_readable(context, results)
+    if context.local.files.frames.known:
+        local_frames.require_readable(context, text, results)
     try:
         answer = _repeated(context, handler, text, results, parameters)
         counted = answer.rows is None and keyword(results[0].text) in _CHANGES

@@ -109,9 +109,14 @@ def told_by(
     return Answer(rows, [("explain_key", "VARCHAR"), ("explain_value", "VARCHAR")])
 
 
+def describes(words: Sequence[Token]) -> bool:
+    """Whether a statement is a DESCRIBE, which the declared schema answers."""
+    return lexer.words(words, 1) in (["DESCRIBE"], ["DESC"])
+
+
 def is_query(words: Sequence[Token]) -> bool:
     """Whether a statement reads and changes nothing, so that a plan can say what it shows."""
-    first = keyword(words[0].text) if words else ""
+    first = "".join(lexer.words(words, 1))
     return first in _QUERIES and not (first == "WITH" and select.changes(words))
 
 
@@ -149,11 +154,17 @@ def bound(
 
 def would_send(context: Context, text: lexer.Text, parameters: list[object]) -> list[str]:
     """What each server would be sent for a query."""
-    if asks_schema(context, text, lexer.tokens(text.plain)):
+    if _is_local(context, text):
         return []
     with federation.over(context, lexer.tokens(text.plain)) as other:
         ready, _ = bound(other, text, parameters)
     return [statement.sql for statement in ready.statements]
+
+
+def _is_local(context: Context, text: lexer.Text) -> bool:
+    """Whether the declared schema alone answers a query."""
+    words = lexer.tokens(text.plain)
+    return describes(words) or asks_schema(context, text, words)
 
 
 def explained(
@@ -170,8 +181,8 @@ def explained(
     words = lexer.tokens(text.plain)
     if not context.in_transaction:
         transaction.refresh(context, words)
-    if not is_query(words):
-        first = keyword(words[0].text) if words else ""
+    if not is_query(words) and not describes(words):
+        first = "".join(lexer.words(words, 1))
         if leakage or first in ("", "EXPLAIN"):
             raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
         return explained_at_home(context, text, words, parameters, form)
@@ -182,7 +193,7 @@ def explained(
 def _explained(
     context: Context, text: lexer.Text, parameters: list[object], *, leakage: bool, form: str
 ) -> str:
-    if asks_schema(context, text, lexer.tokens(text.plain)):
+    if _is_local(context, text):
         ready, stated = binding.Bound(Plan("home", ()), [], [], text.home, []), list[Fact]()
     else:
         ready, shape = bound(context, text, parameters)
@@ -243,7 +254,9 @@ def _as_json(
     servers = [
         {
             "sql": sql,
-            "constants_bytes": [_size(constant) for constant in statement.constants],
+            "constants_bytes": [
+                len(c) if isinstance(c, bytes | str) else 8 for c in statement.constants
+            ],
             "fills": ".".join(part for part in remote.home if part),
             **_expected(remote),
         }
@@ -289,10 +302,6 @@ def fact_json(fact: Fact) -> dict[str, Any]:
         "kind": fact.kind,
         "reveals": fact.text,
     }
-
-
-def _size(constant: object) -> int:
-    return len(constant) if isinstance(constant, bytes | str) else 8
 
 
 def show(

@@ -49,9 +49,9 @@ def resolved(context: Context, start: head.Head) -> tuple[str, str]:
 
 
 def views_of(context: Context) -> set[str]:
-    """The folded names of temporary views."""
-    objects_ = context.catalog.objects
-    return {fold(item.name) for item in objects_ if item.temporary and item.kind == "VIEW"}
+    """The folded names of temporary views; a data frame is one to DuckDB."""
+    objects_, frames = context.catalog.objects, context.local.files.frames.known.keys()
+    return {fold(o.name) for o in objects_ if o.temporary and o.kind == "VIEW"} | frames
 
 
 def is_view(context: Context, start: head.Head) -> bool:

@@ -1,4 +1,6 @@
-"""Plain DuckDB files beside the database: attached to both local instances, to be read only."""
+"""Plaintext beside the database, to be read only, in both local instances: DuckDB files that are
+attached, and data frames and Arrow that have a name.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import duckdb
 from sqlglot.tokens import Token
 
 from louver.names import fold, keyword, quoted
+from louver.trusted.executor.local.frames import Frames
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
 
@@ -52,8 +55,21 @@ class Files:
     known: dict[str, File] = field(default_factory=dict)
     #: those that could not be attached again when the local DuckDB was made anew
     lost: set[str] = field(default_factory=set)
-    #: the tables of each, for the flow rule
+    #: the tables of each, for the flow rule; of "" the data frames
     tables: dict[str, frozenset[Place]] = field(default_factory=dict)
+    frames: Frames = field(default_factory=Frames)
+
+    def put(
+        self, connections: Sequence[duckdb.DuckDBPyConnection], name: str, data: object
+    ) -> None:
+        """See `Frames.put`."""
+        self.frames.put(connections, name, data)
+        self.tables[""] = frozenset(("main", key) for key in self.frames.known)
+
+    def drop(self, connections: Sequence[duckdb.DuckDBPyConnection], name: str) -> None:
+        """See `Frames.drop`."""
+        self.frames.drop(connections, name)
+        self.tables[""] = frozenset(("main", key) for key in self.frames.known)
 
     def attach(
         self,
@@ -102,6 +118,7 @@ class Files:
                 self.attach(connections, file.name, file.path, options)
             except duckdb.Error:
                 self.lost.add(key)
+        self.frames.restore(connections)
 
     def said(self, tokens: Sequence[Token]) -> list[str]:
         """The files that some tokens may name: by a word before a dot, or as a DATABASE."""

@@ -5,7 +5,8 @@ plan → prepare the shape → record leakage → shares → round by round → 
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import duckdb
 import pyarrow as pa
@@ -13,8 +14,9 @@ import pyarrow as pa
 from louver import errors
 from louver.names import keyword, quoted
 from louver.trusted.executor import settings, show
-from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.answer import Answer, Clock, Described
 from louver.trusted.executor.containment import recovered
+from louver.trusted.executor.front import Resolve
 from louver.trusted.executor.local.local_engine import LocalEngine, translated
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.private import asking, explaining
@@ -27,6 +29,7 @@ from louver.trusted.executor.private.context import (
 from louver.trusted.executor.private.fleet import Fleet
 from louver.trusted.executor.private.query_log import QueryLog
 from louver.trusted.executor.schema_queries import asks_schema
+from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.private import describe, functions
 from louver.trusted.planner.private.question import Question
 from louver.trusted.planner.sql import lexer
@@ -73,14 +76,34 @@ class ProviderSession:
 
     # ------------------------------------------------------------------ statements
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Answer:
+    def execute(
+        self, sql: str, parameters: Parameters = None, resolve: Resolve | None = None
+    ) -> Answer:
         """Run every statement of a text; returns the last one's answer."""
         if self.closed:
             raise errors.make("connection.closed")
         answer = Answer()
         for text in split(sql, parameters):
-            answer = self.run(text, self.bound(text, parameters))
+            values, frames = self.bound(text, parameters), dict[str, object]()
+            if resolve is not None:
+                text, values, frames = resolve(text, values)
+            with self.local_data(frames):
+                answer = self.run(text, values)
         return answer
+
+    def frames_of(
+        self,
+        text: lexer.Text,  # noqa: ARG002
+        objects: Mapping[str, object],  # noqa: ARG002
+    ) -> dict[str, object]:
+        """None: the tables of a question are the providers'."""
+        return {}
+
+    def local_data(self, frames: Mapping[str, object]) -> AbstractContextManager[None]:
+        """Refuse local data: the tables of a question are the providers'."""
+        if frames:
+            raise errors.make("provider.language", detail="local data", instead=_REFUSED)
+        return nullcontext()
 
     def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
         """The values of the placeholders; EXPLAIN of a question needs none."""
@@ -135,17 +158,20 @@ class ProviderSession:
         return self._run_question(text, parameters, clock)
 
     def described(
-        self, text: lexer.Text, parameters: list[object]
-    ) -> tuple[list[tuple[str, str]], dict[str, float]] | None:
-        """Names and types of a question's columns; nothing is sent."""
+        self, text: lexer.Text, parameters: list[object], *, plan: bool = True
+    ) -> Described | None:
+        """What is known of a question before it is asked; nothing is sent."""
         tokens = lexer.tokens(text.plain)
         word = keyword(tokens[0].text) if tokens else ""
-        if word not in _QUERIES or self._is_local(text):
+        if word not in _QUERIES:
             return None
+        if self._is_local(text) or not plan:
+            return Described(self.context.local.describe(text.home, home_values(text, parameters)))
         clock = Clock()
         with clock.step("plan"):
             question = self.question(text, parameters)
-        return list(zip(question.names, question.types, strict=True)), dict(clock.times_ms)
+        columns = list(zip(question.names, question.types, strict=True))
+        return Described(columns, dict(clock.times_ms))
 
     def would_send(self, text: lexer.Text, parameters: list[object]) -> list[str]:
         """The public part of a question, as each provider sees it."""
@@ -196,8 +222,6 @@ class ProviderSession:
         return False
 
     def _at_home(self, text: lexer.Text, parameters: list[object]) -> Answer:
-        from louver.trusted.planner.planner import home_values
-
         values = home_values(text, parameters)
         described = self.context.local.describe(text.home, values)
         return Answer(

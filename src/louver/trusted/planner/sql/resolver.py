@@ -11,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import DATABASE, TEMPORARY, Catalog, Table
 
 #: Functions that take a table, or a query, as an argument.
@@ -23,6 +24,24 @@ _NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
 def pivots(tokens: Sequence[Token]) -> bool:
     """Whether a statement has a PIVOT or UNPIVOT. Which columns it gives may depend on the rows."""
     return any(fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS for t in tokens)
+
+
+def lists_values(sql: str, tokens: Sequence[Token]) -> bool:
+    """Whether every PIVOT of a query says which values it takes, so that its columns are known."""
+    tree = parse(sql)
+    nodes = [] if tree is None else list(tree.find_all(exp.Pivot))
+    words = [t for t in tokens if fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS]
+    return len(nodes) == len(words) and all(
+        node.args.get("unpivot") or _lists(node.args.get("fields") or node.expressions)
+        for node in nodes
+    )
+
+
+def _lists(fields: Sequence[exp.Expr]) -> bool:
+    return bool(fields) and all(
+        isinstance(item, exp.In) and item.expressions and not item.args.get("query")
+        for item in fields
+    )
 
 
 def schema_of(database: str, schema: str) -> str | None:

@@ -182,11 +182,13 @@ class Reads:
         return None if schema is None else self.catalog.named(schema, node.name, self._near)
 
     def in_file(self, node: exp.Table) -> bool:
-        """Whether a reference means a table of an attached file: its values, like constants of the
-        statement, are known locally only.
+        """Whether a reference means a table of an attached file or a data frame: its values, like
+        constants of the statement, are known locally only.
         """
-        if not node.db or not isinstance(node.this, exp.Identifier):
+        if not isinstance(node.this, exp.Identifier):
             return False
+        if not node.db:
+            return ("main", fold(node.name)) in self._files.get("", ())
         database, schema = (node.catalog, node.db) if node.catalog else (node.db, "main")
         return (fold(schema), fold(node.name)) in self._files.get(fold(database), ())
 

@@ -1,0 +1,151 @@
+"""Data frames and Arrow of the user's process in statements: which a statement names, for how long
+they have their names, and which statements may name them.
+
+Such data is the user's plaintext, as an attached file is. Only the client reads it: nothing is
+written into it, and nothing that is stored may need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import attached_files, transaction
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.frames import held
+from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.trees import parse
+
+Lookup = Callable[[str], object]
+"""The object of a name that can be read as a table, or None."""
+_BEFORE_SOURCE = frozenset(("FROM", "JOIN", ",", "(", "PIVOT", "UNPIVOT", "SUMMARIZE", "DESCRIBE"))
+
+
+def candidates(text: lexer.Text, lookup: Lookup) -> dict[str, object]:
+    """The objects whose names are words of a statement."""
+    types = (TokenType.VAR, TokenType.IDENTIFIER)
+    words = {token.text for token in _tokens(text) if token.token_type in types}
+    return {name: data for name in words if (data := lookup(name)) is not None}
+
+
+def named(context: Context, text: lexer.Text, objects: Mapping[str, object]) -> dict[str, object]:
+    """Those objects that a statement reads: by names that mean nothing in the database."""
+    if not context.in_transaction:
+        transaction.refresh(context)
+    tables = _sources(text, _tokens(text))
+    return {
+        name: data
+        for name, data in objects.items()
+        if name in tables and not _is_taken(context, name)
+    }
+
+
+def _tokens(text: lexer.Text) -> Sequence[Token]:
+    tokens = lexer.tokens(text.plain)
+    if len(tokens) == 2 and tokens[1].token_type == TokenType.STRING:
+        # What stands behind the word of a command is one token, as in EXPLAIN SELECT.
+        return lexer.tokens(tokens[1].text)
+    return tokens
+
+
+def _sources(text: lexer.Text, tokens: Sequence[Token]) -> set[str]:
+    """The names that stand where a table does, without those that WITH gives."""
+    tree = parse(text.plain)
+    if tree is None or isinstance(tree, exp.Command) or tree.find(exp.Command):
+        return {b.text for a, b in pairwise(tokens) if keyword(a.text) in _BEFORE_SOURCE}
+    given = {cte.alias for cte in tree.find_all(exp.CTE)}
+    names = {node.name for node in tree.find_all(exp.Table) if not node.db}
+    names |= {b.text for a, b in pairwise(tokens) if keyword(a.text) in ("PIVOT", "UNPIVOT")}
+    return names - given
+
+
+def _is_taken(context: Context, name: str) -> bool:
+    """Whether a name means something in the database or the session."""
+    if (
+        fold(name) in context.local.temporary.names
+        or fold(name) in context.local.files.frames.known
+    ):
+        return True
+    if context.catalog.named("", name) is not None:
+        return True
+    return any(
+        fold(item.name) == fold(name) and item.kind in ("VIEW", "MACRO", "TABLE")
+        for item in context.catalog.objects
+    )
+
+
+def register(context: Context, name: str, data: object) -> None:
+    """Give an object a name until it is taken away."""
+    frames = context.local.files.frames
+    if fold(name) not in frames.known and _is_taken(context, name):
+        raise errors.make("table.temporary", table=name)
+    if not name or fold(name).startswith("louver_"):
+        raise errors.make("frame.name", name=name)
+    _put(context, name, held(data))
+
+
+def unregister(context: Context, name: str) -> None:
+    """Take a name away; one that is not there is nothing to take, as in DuckDB."""
+    if fold(name) in context.local.files.frames.known:
+        _drop(context, name)
+
+
+@contextmanager
+def standing(context: Context, frames: Mapping[str, object]) -> Iterator[None]:
+    """Give objects names for as long as a statement is planned or runs."""
+    before = dict(context.local.files.frames.known)
+    try:
+        for name, data in frames.items():
+            known = before.get(fold(name))
+            if known is None or known.data is not data:
+                _put(context, name, data)
+        yield
+    finally:
+        for name, data in frames.items():
+            known = before.get(fold(name))
+            if known is None:
+                _drop(context, name)
+            elif known.data is not data:
+                _put(context, known.name, known.data)
+
+
+def _put(context: Context, name: str, data: object) -> None:
+    home = context.local
+    with translated():
+        home.files.put((home.binder, home.workspace), name, data)
+    context.state.origins.files = home.files.tables
+    _forget(context)
+
+
+def _drop(context: Context, name: str) -> None:
+    home = context.local
+    if fold(name) in home.files.frames.known:
+        home.files.drop((home.binder, home.workspace), name)
+        _forget(context)
+
+
+def _forget(context: Context) -> None:
+    """A name means something else than before."""
+    context.local.forget_types()
+    context.state.flows.clear()
+
+
+def require_readable(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
+    """Refuse a statement that names local data otherwise than to read it once."""
+    known = context.local.files.frames.known
+    words = known.keys() & {fold(token.text) for token in tokens}
+    if not words:
+        return
+    tree = parse(text.plain)
+    if tree is not None and not isinstance(tree, exp.Command) and not tree.find(exp.Command):
+        words &= {fold(node.name) for node in tree.find_all(exp.Table) if not node.catalog}
+    for name in words:
+        if not attached_files.only_reads(tokens, name, dotted=False):
+            raise errors.make("frame.read_only", name=known[name].name)
