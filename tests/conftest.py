@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
+from tests.engines.table import TARGETS
 from tests.generated import SOAK
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def open_connection(
     key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Any]]:
     """Opens connections to one fresh database per backend and profile. ``backend`` is the scheme
-    of a URL: `duckdb`, `lake`, or an engine of tests/engines/suite.py.
+    of a URL: `duckdb`, `lake`, or an engine of tests/engines/table.py.
     """
     import louver
     from tests.engines import suite
@@ -119,6 +120,18 @@ def open_connection(
     yield open_
     for connection in opened:
         connection.close()
+
+
+@pytest.fixture(params=TARGETS, ids="-".join)
+def any_twin(request: pytest.FixtureRequest, open_connection: Callable[..., Any]) -> Iterator[Twin]:
+    """A connection beside plaintext DuckDB under each profile and over each backend; Louver may
+    fail with an error of its own.
+    """
+    from tests.twin import Twin
+
+    twin = Twin.beside(open_connection(*request.param), own_errors=True)
+    yield twin
+    twin.plain.close()
 
 
 @pytest.fixture

@@ -202,8 +202,8 @@ def test_decimals_and_their_scale(open_connection) -> None:
     assert rows[2] == (None, None, None)
 
 
-def test_schema_words_in_data_and_beside_it(open_connection) -> None:
-    twin = Twin.beside(open_connection("sealed"))
+def test_schema_words_in_data_and_beside_it(any_twin: Twin) -> None:
+    twin = any_twin
     twin.fill(
         "CREATE TABLE duckdb_x (id INTEGER ENC PRIMARY KEY, s VARCHAR ENC NOT NULL)",
         "CREATE TABLE kid (id INTEGER ENC REFERENCES duckdb_x (id), n INTEGER)",

@@ -10,13 +10,9 @@ from louver.trusted import backends
 from louver.trusted.client.connect import open_session
 from louver.trusted.client.dbapi import Connection
 from louver.wire.tap import Tap
+from tests.engines.table import BACKENDS
 from tests.twin import Twin
 
-ENGINES = {
-    "duckdb": None,
-    "sqlite": ("tests.toy.backend", "tests.toy.engine"),
-}
-"""Where the engines are that the product does not have."""
 STAFF = (
     "CREATE TABLE staff (id INTEGER, name VARCHAR ENC MAY REVEAL equality, salary BIGINT ENC,"
     " born DATE ENC MAY REVEAL order, dept VARCHAR, boss INTEGER ENC MAY REVEAL equality,"
@@ -38,8 +34,8 @@ DEPARTMENT_ROWS = "INSERT INTO depts VALUES ('it', 'ann', 3), ('hr', 'cyd', 1), 
 
 
 def register(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a URL name an engine of `ENGINES`, until the test ends."""
-    modules = ENGINES.get(kind)
+    """Let a URL name an engine of `BACKENDS`, until the test ends."""
+    modules = BACKENDS.get(kind)
     if modules is not None:
         monkeypatch.setitem(backends.ENGINES, kind, modules)
 

@@ -17,6 +17,7 @@ from louver.trusted import backends
 from louver.wire.messages import Statement
 from tests.engines import suite
 from tests.engines.suite import EngineTwin
+from tests.engines.table import BACKENDS
 from tests.generated import cases
 from tests.sources import ROOT
 
@@ -60,7 +61,7 @@ QUERIES = (
 )  # fmt: skip
 
 
-@pytest.fixture(params=suite.ENGINES)
+@pytest.fixture(params=BACKENDS)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """An engine, registered through the table that the product has for this."""
     suite.register(request.param, monkeypatch)

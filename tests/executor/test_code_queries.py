@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.engines.table import BACKENDS
 from tests.generated import cases
 from tests.twin import Twin
 
@@ -116,12 +117,12 @@ def query(rng: Random) -> str:
     ))  # fmt: skip
 
 
-@pytest.fixture
-def twin(open_connection, tmp_path) -> Iterator[Twin]:
+@pytest.fixture(params=BACKENDS)
+def twin(request, open_connection, tmp_path) -> Iterator[Twin]:
     policy = tmp_path / "policy.toml"
     groups = "\n".join(f'{name} = {{scheme = "onion", join = "{name}"}}' for name in TYPES)
     policy.write_text(f'["*"]\n{groups}\n')
-    twin = Twin.beside(open_connection("cryptdb", policy=policy), own_errors=True)
+    twin = Twin.beside(open_connection("cryptdb", request.param, policy=policy), own_errors=True)
     rng = Random(4)
     for table in ("r", "s"):
         columns = ", ".join(f"{name} {type_} ENC" for name, type_ in TYPES.items())

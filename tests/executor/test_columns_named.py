@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from tests.generated import cases, generator
-from tests.twin import PROFILES, Twin
+from tests.twin import Twin
 
 THREE = (
     "CREATE TABLE t (c0 INTEGER ENC, c1 INTEGER ENC, c2 INTEGER ENC)",
@@ -17,9 +17,9 @@ THREE = (
 )
 
 
-@pytest.fixture(params=PROFILES)
-def twin(request, open_connection) -> Twin:
-    return Twin.beside(open_connection(request.param), own_errors=True)
+@pytest.fixture
+def twin(any_twin: Twin) -> Twin:
+    return any_twin
 
 
 def test_a_star_of_groups_keeps_the_order_of_the_columns(twin: Twin) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.generated import cases, generator
-from tests.twin import PROFILES, Twin
+from tests.twin import Twin
 
 #: What is true of row 2 alone, or of none: the server decides some of these, others it does not.
 EXCLUDING = (
@@ -38,9 +36,8 @@ QUERIES = (
 )
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_excluded_rows_raise_nothing(profile: str, open_connection) -> None:
-    twin = Twin.beside(open_connection(profile), own_errors=True)
+def test_excluded_rows_raise_nothing(any_twin: Twin) -> None:
+    twin = any_twin
     twin.fill(
         "CREATE TABLE t (k INTEGER ENC, e TINYINT ENC, m TINYINT, n SMALLINT, q INTEGER,"
         " s VARCHAR ENC)",
