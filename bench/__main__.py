@@ -16,6 +16,7 @@ SECTIONS = {
     "codes": "bench.codes",
     "sums": "bench.sums",
     "settled": "bench.settled",
+    "commands": "bench.commands",
     "planning": "bench.planning",
     "statements": "bench.statements",
     "range": "bench.ranges",

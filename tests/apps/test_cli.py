@@ -164,7 +164,7 @@ def test_the_shells_words_run_nothing(
                   "\\d said; DROP TABLE said", "\\e INSERT INTO said VALUES (2)", "\\d said",
                   "SELECT sum(a) + 700 FROM said;", "\\s", "\\q"))  # fmt: skip
     monkeypatch.setattr("builtins.input", lambda _: next(lines))
-    options = argparse.Namespace(json=False, csv=False, rows=None)
+    options = argparse.Namespace(json=False, form=None, rows=None)
     assert shell.Shell(open_connection(), options).run() == 0
     output = capsys.readouterr()
     assert "777" in output.out

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import time
 from typing import TYPE_CHECKING
 
-from louver.trusted.apps import terminal
-from louver.trusted.client.relation import answer_of
+from louver.trusted.apps import formats, terminal
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -27,6 +25,9 @@ def shown(
     connection: Connection, statement: str, options: argparse.Namespace
 ) -> tuple[Relation, dict[str, float]]:
     """Run one statement and print its answer. Returns the relation and the times of its steps."""
+    # Imported here: `louver --help` needs no relation.
+    from louver.trusted.client.relation import answer_of
+
     start = time.perf_counter()
     relation = connection.sql(statement).execute()
     answer = answer_of(relation)
@@ -45,10 +46,10 @@ def shown(
     elif answer.rows is None:
         if answer.affected >= 0:
             terminal.say(f"{answer.affected:,} row{'' if answer.affected == 1 else 's'}")
-    elif options.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(relation.columns)
-        writer.writerows(relation.texts())
+    elif options.form == "csv":
+        formats.write_csv(relation)
+    elif options.form:
+        formats.write(options.form, columns, relation.texts())
     elif relation.columns[:1] == ["explain_key"]:
         for _, value in relation.fetchall():
             terminal.out(value)

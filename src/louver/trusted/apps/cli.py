@@ -17,13 +17,21 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from louver import __version__, coredumps, errors, extras
-from louver.names import fold
-from louver.trusted.apps import terminal
-from louver.trusted.apps.commands import NAMES
+from louver.names import fold, keyword
+from louver.trusted.apps import formats, startup, terminal
+from louver.trusted.apps.commands import NAMES, TABLES
 
 USAGE_EXIT = 2
 INTERRUPTED_EXIT = 130
 _PIPE_EXIT = 141
+#: First words of statements that a user may give without quotes, and those that end a transaction.
+_STATEMENTS = frozenset(
+    "ABORT ALTER ANALYZE ATTACH BEGIN CALL COMMENT COMMIT COPY CREATE DEALLOCATE DELETE"
+    " DESC DESCRIBE DETACH DROP END EXECUTE FROM IMPORT INSERT MERGE PIVOT PRAGMA PREPARE RESET"
+    " ROLLBACK SELECT SET SHOW START SUMMARIZE TABLE TRUNCATE UNPIVOT UPDATE USE VACUUM VALUES"
+    " WITH".split()
+)
+_ENDINGS = ("ABORT", "COMMIT", "END", "ROLLBACK")
 _VALUED = ("-u", "--url", "-k", "--keys", "--profile", "--policy")
 
 DESCRIPTION = 'Query data on machines you do not trust. `louver "select ..."` is `louver sql`.'
@@ -80,10 +88,11 @@ def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS)
         default=default or False,
         help="answers and errors as JSON, one object per line",
     )
+    formats.add(parser, default=default)
 
 
 def parser(only: str | None = None) -> Parser:
-    """The parser of the whole command line; ``only`` limits the details to one command."""
+    """The parser of the whole command line, or of one command only, which loads sooner."""
     root = Parser(
         prog="louver",
         description=DESCRIPTION,
@@ -93,7 +102,7 @@ def parser(only: str | None = None) -> Parser:
     root.add_argument("--version", action="version", version=f"louver {__version__}")
     common(root, default=None)
     commands = root.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name in NAMES:
+    for name in NAMES if only is None else (only,):
         module = import_module(f"louver.trusted.apps.commands.{name}")
         summary = str(module.__doc__).split("\n", 1)[0].rstrip(".")
         summary = fold(summary[0]) + summary[1:]
@@ -103,9 +112,8 @@ def parser(only: str | None = None) -> Parser:
             description=str(module.__doc__),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        if only is None or only == name:
-            module.add(sub)
-            common(sub)
+        module.add(sub)
+        common(sub)
     return root
 
 
@@ -133,16 +141,45 @@ def arguments_of(given: Sequence[str]) -> list[str]:
     return words
 
 
+def require_command(word: str) -> None:
+    """Raise for a word that is not a command, and say what it can be instead."""
+    if keyword(word) in _STATEMENTS:
+        detail = f"{word} is an SQL statement, not a command: run it with `louver sql {word}`"
+        if keyword(word) in _ENDINGS:
+            detail += ", in one line with its BEGIN, as each command has a connection of its own"
+        raise errors.make("usage", detail=detail)
+    if word not in NAMES:
+        known = [*NAMES, *map(fold, _STATEMENTS)]
+        raise errors.make("usage", detail=unknown(f"{word} is not a command", word, known))
+
+
+def unknown(detail: str, word: str, known: Sequence[str]) -> str:
+    """A message about an unknown word, with the known word that it resembles."""
+    import difflib
+
+    close = difflib.get_close_matches(fold(word), known, n=1)
+    return f"{detail}; did you mean {close[0]}" if close else detail
+
+
 def main(given: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; no exception leaves this function."""
+    """Run one command and return its exit code; no exception leaves this function.
+
+    Without arguments it runs those of the process, and ends the process.
+    """
     if given is None:
         # The process is ours alone: its memory will hold keys and plaintext.
         coredumps.switch_off()
-    words = arguments_of(sys.argv[1:] if given is None else given)
-    as_json = "--json" in words
+        startup.hide_data_frames()
+        startup.leave(_guarded(sys.argv[1:]))
+    return _guarded(given)
+
+
+def _guarded(given: Sequence[str]) -> int:
+    """Run one command and report its error."""
+    as_json = "--json" in given
     try:
-        errors.refuse_keys(words)
-        code = _run(words)
+        errors.refuse_keys(given)
+        code = _run(arguments_of(given))
         sys.stdout.flush()
     except errors.Error as error:
         _debug()
@@ -169,13 +206,24 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     position = first_word(words)
-    name = words[position] if position is not None and words[position] in NAMES else None
-    options = parser(name).parse_args(words)
+    name = None if position is None else words[position]
+    if name is not None:
+        require_command(name)
+    if name is None:
+        options = parser().parse_args(words)
+    else:
+        with startup.without_collection():
+            options = parser(name).parse_args(words)
     if options.command is None:
         if sys.stdin.isatty() and not (words or os.environ.get("LOUVER_URL")):
             parser().print_help()
             return 0
         options = parser("sql").parse_args([*words, "sql"])
+    if options.form and options.json:
+        raise errors.make("usage", detail=f"--{options.form} and --json exclude each other")
+    if options.form and options.command not in TABLES:
+        detail = f"louver {options.command} does not print tables, so --{options.form} has no use"
+        raise errors.make("usage", detail=detail)
     options.url = options.url or os.environ.get("LOUVER_URL")
     options.keys = options.keys or os.environ.get("LOUVER_KEYS")
     module = import_module(f"louver.trusted.apps.commands.{options.command}")

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from louver import errors
+from louver.trusted.apps import startup
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -24,7 +25,8 @@ def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[
     # Commands print the notices of their statements.
     warnings.simplefilter("ignore", errors.LeakageWarning)
     # Imported here: `louver --help` needs no database.
-    from louver.trusted.client.connect import connect, is_providers
+    with startup.without_collection():
+        from louver.trusted.client.connect import connect, is_providers
 
     if is_providers(database(options)) and not providers:
         detail = "this command needs a database; providers:// URLs work with sql, explain, "

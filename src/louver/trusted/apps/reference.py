@@ -67,7 +67,7 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 
 def _options(parser: argparse.ArgumentParser, *, own: bool = False) -> list[str]:
     """One line for each argument; with ``own`` without the options of every command."""
-    shared = {"url", "keys", "profile", "policy", "json"} if own else set()
+    shared = {"url", "keys", "profile", "policy", "json", "form"} if own else set()
     out = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction | argparse._HelpAction):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.client import csv_text
 from louver.trusted.client.table_format import box
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
+from louver.trusted.executor.local import arrow_values
 
 if TYPE_CHECKING:
     from louver.trusted.executor.front import Front
@@ -109,5 +112,14 @@ class Result:
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
         """All rows, or the given ones, with every value as text, as DuckDB prints it."""
         wanted = self.rows if rows is None else rows
+        texts = arrow_values.texts(wanted)
+        if texts is not None:
+            return texts
         with contained(self._session), self._session.context.local.reading(wanted) as relation:
             return relation.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()
+
+    def csv(self, write: Callable[[bytes], object]) -> None:
+        """Write all rows as CSV with a header, as DuckDB's COPY does; ``write`` takes the bytes."""
+        names = [name for name, _ in self.columns]
+        with contained(self._session), self._session.context.local.reading(self.rows) as relation:
+            csv_text.write_csv(relation, names, write)

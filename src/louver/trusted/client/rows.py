@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +41,10 @@ class Rows(ABC):
     def texts(self) -> list[tuple[str | None, ...]]:
         """All rows with every value as text, as DuckDB prints it."""
         return self._ran().texts()
+
+    def csv(self, write: Callable[[bytes], object]) -> None:
+        """All rows as CSV with a header, as DuckDB's COPY writes it; ``write`` takes the bytes."""
+        self._ran().csv(write)
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table."""

@@ -27,6 +27,7 @@ _NUMBERS = ("int", "uint", "decimal", "double", "float")
 _CONTROL = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)]}
 _CONTROL |= {10: "\\n", 13: "\\r", 9: "\\t"}
 _CONTROL |= {code: f"\\u{code:04x}" for code in [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]}
+_ASCII = str.maketrans("┌┬┐├┼┤└┴┘─│·…", "+++++++++-|..")
 
 
 def box(
@@ -67,6 +68,43 @@ def box(
     if ascii_only is None:
         ascii_only = "utf" not in fold(getattr(sys.stdout, "encoding", None) or "utf-8")
     return _plain(text) if ascii_only else text
+
+
+def whole(
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[str | None]],
+    *,
+    ascii_only: bool = False,
+) -> list[str]:
+    """The lines of a table whose columns and values are not cut, without types."""
+    if not columns:
+        return []
+    heads = [printable(name) for name, _ in columns]
+    cells = [["NULL" if v is None else printable(v) for v in row] for row in rows]
+    widths = [max(map(measure, column)) for column in zip(heads, *cells, strict=True)]
+    right = [is_number(type_) for _, type_ in columns]
+    top, middle, bottom = (_rule(corners, widths) for corners in ("┌┬┐", "├┼┤", "└┴┘"))
+    aligned = [[_centred(head, w) for head, w in zip(heads, widths, strict=True)]]
+    for row in cells:
+        parts = zip(row, widths, right, strict=True)
+        aligned.append([_aligned(cell, w, to_right) for cell, w, to_right in parts])
+    if ascii_only:
+        # Only the frame is ASCII: a value is printed as it is.
+        top, middle, bottom = (rule.translate(_ASCII) for rule in (top, middle, bottom))
+        head, *body = ["| " + " | ".join(row) + " |" for row in aligned]
+    else:
+        head, *body = map(_line, aligned)
+    return [top, head, middle, *body, bottom]
+
+
+def is_number(type_: str) -> bool:
+    """Whether values of a DuckDB type are aligned to the right."""
+    return _SHORT.get(type_, fold(type_)).startswith(_NUMBERS)
+
+
+def printable(text: str) -> str:
+    """Text whose control characters are escaped."""
+    return text.translate(_CONTROL)
 
 
 def _footer(total: int, rows: int, columns: int, shown: int) -> list[str]:
@@ -162,5 +200,4 @@ def _rule(corners: str, widths: Sequence[int]) -> str:
 
 def _plain(text: str) -> str:
     """The text for ASCII-only terminals."""
-    table = str.maketrans("┌┬┐├┼┤└┴┘─│·…", "+++++++++-|..")
-    return text.translate(table).encode("ascii", "replace").decode()
+    return text.translate(_ASCII).encode("ascii", "replace").decode()

@@ -46,7 +46,7 @@ def contained(session: Recoverable) -> Iterator[None]:
         yield
     except BaseException as error:
         session.recover()
-        if isinstance(error, errors.Error) or not isinstance(error, Exception):
+        if isinstance(error, errors.Error | BrokenPipeError) or not isinstance(error, Exception):
             raise
         raise _translated(error) from None
 

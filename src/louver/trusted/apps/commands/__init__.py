@@ -19,3 +19,6 @@ NAMES: tuple[str, ...] = (
     "serve",
     "lake",
 )
+
+#: The commands that print tables, in any form that the command line selects.
+TABLES = frozenset(("sql",))

@@ -26,7 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rows of an answer to show (default: 40; 0: all)",
     )
-    parser.add_argument("--csv", action="store_true", help="print all rows as CSV with a header")
 
 
 def run(options: argparse.Namespace) -> int:

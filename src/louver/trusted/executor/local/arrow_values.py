@@ -13,6 +13,10 @@ _SAME = (
     pa.types.is_decimal128, pa.types.is_binary, pa.types.is_null,
 )  # fmt: skip
 
+#: What Python and DuckDB print alike.
+_PRINTED_ALIKE = (pa.types.is_integer, pa.types.is_string, pa.types.is_boolean)
+_FEW_VALUES = 1_000
+
 
 def extended(type_: pa.DataType) -> bool:
     """Whether a type is, or holds, one that DuckDB gives to Arrow as an extension."""
@@ -24,6 +28,24 @@ def extended(type_: pa.DataType) -> bool:
 def same(type_: pa.DataType) -> bool:
     """Whether Arrow gives the Python values that DuckDB gives; it then does so sooner."""
     return any(is_one(type_) for is_one in _SAME)
+
+
+def texts(rows: pa.Table) -> list[tuple[str | None, ...]] | None:
+    """The values as DuckDB prints them, or None if only DuckDB knows: a few integers, texts and
+    truth values need no DuckDB, whose first Arrow table costs as much as a small statement.
+    """
+    if rows.num_rows * rows.num_columns > _FEW_VALUES or not rows.num_columns:
+        return None
+    if not all(any(is_one(field.type) for is_one in _PRINTED_ALIKE) for field in rows.schema):
+        return None
+    columns = [[_text(value) for value in column.to_pylist()] for column in rows.columns]
+    return list(zip(*columns, strict=True))
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 def described(done: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
