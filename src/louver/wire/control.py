@@ -25,6 +25,9 @@ CATALOG_READ = Statement("SELECT version, database_id, key_id, body FROM louver_
 CATALOG_VERSION = Statement("SELECT version FROM louver_catalog")
 CATALOG_INSERT = "INSERT INTO louver_catalog VALUES ($1, $2, $3, $4)"
 CATALOG_UPDATE = "UPDATE louver_catalog SET version = $1, body = $2 WHERE version = $3"
+CATALOG_REPLACE = (
+    "UPDATE louver_catalog SET version = $1, database_id = $2, body = $3 WHERE version = $4"
+)
 
 LEDGER_CREATE = Statement(
     "CREATE TABLE IF NOT EXISTS louver_ledger (sequence BIGINT PRIMARY KEY, body BLOB NOT NULL)",
@@ -32,6 +35,7 @@ LEDGER_CREATE = Statement(
 )
 LEDGER_TAIL = "SELECT sequence, body FROM louver_ledger WHERE sequence > $1 ORDER BY sequence"
 LEDGER_APPEND = "INSERT INTO louver_ledger VALUES ($1, $2)"
+LEDGER_REPLACE = "UPDATE louver_ledger SET body = $2 WHERE sequence = $1"
 
 EPOCH_CREATE = Statement(
     "CREATE TABLE IF NOT EXISTS louver_epoch (epoch BIGINT PRIMARY KEY)", kind="ddl"

@@ -35,6 +35,7 @@ from louver.trusted.planner.advisor.what_if import (
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.identity import origin_of
 from louver.trusted.vault.scheme import rows, scheme_of
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT")
@@ -114,7 +115,7 @@ def report(context: Context, text: str) -> Report:
     beside = [fact for fact in _new(context, results) if fact not in facts]
     for group, label in groups.items():
         for position in group.places:
-            catalog.column(*position)[1].group = f"{label}@{catalog.database_id}"
+            catalog.column(*position)[1].group = f"{label}@{origin_of(catalog)}"
     script = advised_script.of(context, catalog, list(results.changes))
     policy = _policy(catalog, list(results.changes), groups)
     return Report(statements, plans, items, beside, script, policy, failed)

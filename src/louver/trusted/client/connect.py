@@ -10,12 +10,14 @@ from louver import errors
 from louver.names import fold
 from louver.trusted import backends
 from louver.trusted.client.dbapi import Connection
+from louver.trusted.executor import carried_ledger
 from louver.trusted.executor.containment import guarded
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.server_storage import ServerStorage
 from louver.trusted.executor.session import Session
 from louver.trusted.executor.storage import Parts, Storage
+from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.engine import Engine
@@ -140,6 +142,21 @@ def scheme_of(url: str) -> str:
 def make_keys(path: str | os.PathLike[str], comment: str = "") -> str:
     """Make a key file; its public id."""
     return KeyRing.create(path, comment)
+
+
+def fork(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> str:
+    """Make a copied database one of its own, with what the original had revealed; its new id."""
+    errors.refuse_keys(url, _named(keys))
+    module = backends.engine(scheme_of(url))
+    if not module.place_of_url(url) or backends.named(scheme_of(url)).storage != "server":
+        raise errors.make("sql.unsupported", statement="Forking anything but a database file")
+    module.require_database(url)
+    ring, engine = open_keys(keys), module.open_url(url)
+    try:
+        store = CatalogStore(engine, ring)
+        return store.fork(lambda old, new: carried_ledger.carry(engine, ring, old, new)).database_id
+    finally:
+        engine.close()
 
 
 def accept(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> None:

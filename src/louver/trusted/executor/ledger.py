@@ -12,7 +12,6 @@ count is never too low and the ledger does not grow with every statement.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, field
@@ -22,6 +21,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.executor.ledger_chain import PURPOSE, START, context_of, linked
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.facts import Fact, decoded, renamer
 from louver.trusted.vault.levels import LEVELS
@@ -32,8 +32,6 @@ from louver.wire.messages import Statement
 
 __all__ = ["LEVELS", "TABLE_SCHEMA", "Fact", "Ledger", "so_far"]
 
-_PURPOSE = "ledger"
-_START = "0" * 64
 _ATTEMPTS = 32
 
 TABLE_SCHEMA = pa.schema(
@@ -98,7 +96,7 @@ class Ledger:
         self._levels: dict[tuple[int, int] | tuple[str, str], int] = {}
         self._kinds: dict[tuple[int, int], set[str]] = {}
         self._length = 0
-        self._head = _START
+        self._head = START
         self._create()
         self.refresh()
 
@@ -240,7 +238,7 @@ class Ledger:
 
     def _agrees(self, pinned: PinState) -> bool:
         """Whether the records so far are just those that were pinned."""
-        seen = (pinned.ledger_length, pinned.ledger_hash or _START)
+        seen = (pinned.ledger_length, pinned.ledger_hash or START)
         return seen == (self._length, self._head)
 
     def table(self) -> pa.Table:
@@ -277,7 +275,7 @@ class Ledger:
             "more": blocks,
         }
         plain = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        sealed = self._keys.seal_blob(_PURPOSE, self._context(sequence), plain)
+        sealed = self._keys.seal_blob(PURPOSE, self._context(sequence), plain)
         if not self._run(Statement(control.LEDGER_APPEND, (sequence, sealed), kind="write")):
             return False
         self._link(sequence, sealed)
@@ -306,7 +304,7 @@ class Ledger:
             raise self._tampered(f"entry {self._length + 1} is missing")
         number = self._length + 1
         try:
-            plain = self._keys.open_blob(_PURPOSE, self._context(number), sealed)
+            plain = self._keys.open_blob(PURPOSE, self._context(number), sealed)
         except errors.VerificationError as error:
             raise self._tampered(
                 f"entry {number} does not have this key's authentication tag"
@@ -330,8 +328,7 @@ class Ledger:
             raise self._tampered(f"entry {number} cannot be read") from error
 
     def _link(self, sequence: int, sealed: bytes) -> None:
-        link = bytes.fromhex(self._head) + sequence.to_bytes(8, "big") + sealed
-        self._head = hashlib.sha256(link).hexdigest()
+        self._head = linked(self._head, sequence, sealed)
         self._length = sequence
 
     def _admit(self, body: dict[str, Any], when: datetime.datetime, facts: list[Fact]) -> None:
@@ -360,7 +357,7 @@ class Ledger:
             count.known.add(condition)
 
     def _context(self, sequence: int) -> bytes:
-        return f"{self._pin.database_id}:{sequence}".encode()
+        return context_of(self._pin.database_id, sequence)
 
     @property
     def _place(self) -> str:

@@ -6,17 +6,22 @@ that it describes, and compared with the local pin whenever it is read.
 
 from __future__ import annotations
 
+import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.identity import ORIGIN
 from louver.trusted.vault.pin import Keys, Pin, Pins, PinState
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 
+Carry = Callable[[str, str], tuple[int, str]]
+"""Writes the ledger of one identity under another one; its length and hash."""
 _PURPOSE = "catalog"
 _MAX_VERSION = 1 << 62
 
@@ -129,6 +134,45 @@ class CatalogStore:
         """The server has rolled back the saved version: forget it."""
         self._pending = None
 
+    def fork(self, carry: Carry) -> Catalog:
+        """Make the database at this address, a copy of another one, a database of its own.
+
+        ``carry`` writes the ledger under the new identity and returns its length and hash. The
+        pin of the original stays as it is. Column keys stay too: only rows written from now on
+        differ, by the random bits of their epochs (decision 0014).
+        """
+        rows = self._engine.query(control.CATALOG_READ).to_pylist()
+        if len(rows) != 1:
+            raise self._error("catalog.format", f"{len(rows)} rows instead of 1")
+        if rows[0]["key_id"] != self._keys.key_id:
+            raise errors.make("key.wrong", key_id=self._keys.key_id)
+        version, former = rows[0]["version"], rows[0]["database_id"]
+        catalog, text = self._open(version, former, rows[0]["body"])
+        catalog.settings.setdefault(ORIGIN, former)
+        catalog.database_id, catalog.version = secrets.token_hex(16), version + 1
+        catalog.previous, catalog.stamp = catalog_text.fingerprint(text), secrets.token_hex(8)
+        text = catalog.to_json()
+        replaced = (catalog.version, catalog.database_id, self._seal(catalog, text), version)
+        self._engine.begin()
+        try:
+            length, head = carry(former, catalog.database_id)
+            update = Statement(control.CATALOG_REPLACE, replaced, kind="write")
+            if self._write(update) != 1:
+                raise errors.make("catalog.conflict")
+            self._engine.commit()
+        except BaseException:
+            if self._engine.in_transaction:
+                self._engine.rollback()
+            raise
+        self._pin = self._pins.pin(catalog.database_id, persistent=bool(self._engine.address))
+        for column in self._pins.pin(former).read().stopped:
+            self._pin.stop_sums((column[0], column[1]))
+        self._pin.advance_catalog(catalog.version, catalog_text.fingerprint(text))
+        self._pin.advance_ledger(length, head)
+        if self._engine.address:
+            self._pins.remember(self._engine.address, catalog.database_id)
+        return catalog
+
     @property
     def _address(self) -> str:
         return self._engine.address or "this database"
@@ -169,7 +213,10 @@ class CatalogStore:
         if known is not None and known != database_id:
             raise self._error("catalog.replaced")
         if known is None:
-            self._pins.remember(address, database_id)
+            for other in self._pins.addresses_of(database_id):
+                if _is_other_file(address, other):
+                    raise errors.make("catalog.copied", place=address, original=other)
+        self._pins.remember(address, database_id)
 
     def _accept(self, catalog: Catalog, fingerprint: str, before: PinState) -> None:
         """Compare with the pin, then advance it, but not to a version that may be rolled back."""
@@ -214,6 +261,13 @@ class CatalogStore:
             if self._engine.lost_race(error):
                 raise errors.make("catalog.conflict") from error
             raise
+
+
+def _is_other_file(address: str, known: str) -> bool:
+    """Whether two addresses are of files, and not of the same one."""
+    path, other = address.partition(":")[2], known.partition(":")[2]
+    files = os.path.isfile(path) and os.path.isfile(other)
+    return files and not os.path.samefile(path, other)
 
 
 def _is_strange(name: str) -> bool:

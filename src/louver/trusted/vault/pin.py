@@ -199,11 +199,26 @@ class Pins:
         return database_id
 
     def remember(self, address: str, database_id: str) -> None:
-        """Record the database at an address."""
-        if self.database_at(address) != database_id:
-            with _lock(self.directory):
-                path = self.address_path(address)
-                _write(self._keys, path, address, {"database_id": database_id})
+        """Record the database at an address, and the address for those who look for copies."""
+        if self.database_at(address) == database_id and address in self.addresses_of(database_id):
+            return
+        with _lock(self.directory):
+            path = self.address_path(address)
+            _write(self._keys, path, address, {"database_id": database_id})
+            known = dict.fromkeys(self._addresses(database_id), "") | {address: ""}
+            _write(self._keys, self._copies_path(database_id), database_id, known)
+
+    def addresses_of(self, database_id: str) -> list[str]:
+        """The addresses at which a database was seen, where that is still what is remembered."""
+        known = self._addresses(database_id)
+        return [address for address in known if self.database_at(address) == database_id]
+
+    def _addresses(self, database_id: str) -> list[str]:
+        return list(_read(self._keys, self._copies_path(database_id), database_id) or ())
+
+    def _copies_path(self, database_id: str) -> Path:
+        name = hashlib.sha256(database_id.encode()).hexdigest()[:32]
+        return self.directory / f"{self._keys.key_id}-{name}.places"
 
     def forget(self, address: str) -> None:
         """Forget what was seen at an address: the user accepts its current content."""

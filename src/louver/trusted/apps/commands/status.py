@@ -1,8 +1,9 @@
 """Show the state of a database as seen by this client: versions, hashes, pins, row counts.
 
 Two clients that see the same database print the same fingerprint and the same ledger hash. After
-you have restored a backup, --accept makes this client forget the versions that it had pinned. A
-column whose sum did not verify is summed locally until --resume-sums.
+you have restored a backup, --accept makes this client forget the versions that it had pinned. If
+you have copied a database file and use both, --fork makes the copy a database of its own. A column
+whose sum did not verify is summed locally until --resume-sums.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="trust the current database, even if it was restored or replaced",
     )
     parser.add_argument(
+        "--fork",
+        action="store_true",
+        help="make a copied database file a database of its own, beside the original",
+    )
+    parser.add_argument(
         "--resume-sums",
         action="store_true",
         help="let the server sum columns again whose sum did not verify",
@@ -38,6 +44,15 @@ def run(options: argparse.Namespace) -> int:
 
     if is_providers(database(options)):
         return _providers(options)
+    if options.fork:
+        from louver.trusted.client.connect import fork
+
+        fork(database(options), options.keys)
+        terminal.say(
+            "the copy is a database of its own now; its ledger begins with what the original had"
+            " revealed. Rows that both hold have the same keys: what a layer that is opened in one"
+            " shows of them, a server that has both files sees in the other"
+        )
     if options.accept:
         from louver.trusted.client.connect import accept
 

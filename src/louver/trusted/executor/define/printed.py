@@ -19,6 +19,7 @@ from louver.trusted.executor.schema import objects, representations
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.identity import origin_of
 from louver.trusted.vault.protection import FILES, Protection
 
 _AFTER_TYPE = frozenset(
@@ -113,7 +114,7 @@ def _options(column: Column, catalog: Catalog, backend: Backend) -> list[str]:
     details = scheme.details(column)
     options = []
     label, mark, database = column.group.rpartition("@")
-    if mark and database == catalog.database_id:
+    if mark and database == origin_of(catalog):
         options.append(f"join = '{label.replace(chr(39), chr(39) * 2)}'")
     if "order" in details:
         options.append(f"order = '{details['order']}'")

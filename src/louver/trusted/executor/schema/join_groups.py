@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from louver.names import fold
 from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.identity import origin_of
 from louver.trusted.vault.protection import Protection
 from louver.trusted.vault.types import code_domain
 
@@ -33,7 +34,7 @@ def assign(
             # Two databases of one key file do not share groups.
             _into(
                 column,
-                f"{protection.join}@{catalog.database_id}",
+                f"{protection.join}@{origin_of(catalog)}",
                 _member(catalog, table, protection.join),
             )
         elif known.parent is not None:
@@ -113,7 +114,7 @@ def _within(column: Column, member: Column) -> bool:
 
 
 def _member(catalog: Catalog, table: Table, label: str) -> Column | None:
-    group = f"{label}@{catalog.database_id}"
+    group = f"{label}@{origin_of(catalog)}"
     for other in (*catalog.tables.values(), table):
         for column in other.columns:
             if column.group == group:
