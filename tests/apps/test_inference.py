@@ -19,7 +19,8 @@ import pytest
 
 import louver
 from louver.untrusted.attacks import codes, histograms
-from louver.untrusted.attacks.state import State
+from louver.untrusted.engines import duckdb_storage
+from louver.untrusted.engines.stored import StoredRows
 from tests.client.harness import answers, key_file, run
 
 Shares = npt.NDArray[np.floating[Any]]
@@ -129,7 +130,9 @@ class Server:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect()
-        self.state = State(lambda sql: self.connection.execute(sql).to_arrow_table())
+        self.stored = StoredRows(
+            lambda sql: self.connection.execute(sql).to_arrow_table(), duckdb_storage.tables
+        )
         self.dice = random.Random(14)
 
     def table(self, name: str, type_: str, codes_: Sequence[object]) -> None:
@@ -152,7 +155,7 @@ def server() -> Iterator[Server]:
 def test_closed_layers_show_nothing(server: Server) -> None:
     server.table("q_0123456789ab", "BIGINT", list(server.any_codes(300)))
     server.table("o_0123456789ab", "BIGINT", list(server.any_codes(300)))
-    for sight in codes.look(server.state):
+    for sight in codes.look(server.stored):
         assert (sight.shown, sight.nulls, len(sight.counts), sight.top) == ("", 0, 0, [])
         assert codes.attempts(sight, counts(ages(), 1000, 15)) == []
 
@@ -163,7 +166,7 @@ def test_open_layers_show_what_they_are(server: Server) -> None:
     server.table("q_0123456789ab", "BIGINT", picked)
     rising = sorted(code >> 1 & (1 << 62) - 1 for code in server.any_codes(50))
     server.table("o_0123456789ab", "BIGINT", list(rising))
-    equality, order = sorted(codes.look(server.state), key=lambda s: s.shown)
+    equality, order = sorted(codes.look(server.stored), key=lambda s: s.shown)
     assert (equality.shown, equality.nulls, equality.distinct) == ("equality", 1, 20)
     assert equality.counts.sum() == 299
     assert equality.top[0] == max(picked.count(code) for code in some)
@@ -177,7 +180,7 @@ def test_open_layers_show_what_they_are(server: Server) -> None:
 def test_wide_codes_are_looked_at_too(server: Server) -> None:
     some = [str(uuid.UUID(int=server.dice.getrandbits(128))) for _ in range(5)]
     server.table("q_0123456789ab", "UUID", [server.dice.choice(some) for _ in range(100)])
-    (sight,) = codes.look(server.state)
+    (sight,) = codes.look(server.stored)
     assert (sight.shown, sight.distinct) == ("equality", 5)
 
 

@@ -11,7 +11,6 @@ from sqlglot import exp
 from louver import errors
 from louver.names import fold
 from louver.trusted import backends
-from louver.trusted.apps.cli_connection import state_at
 from louver.trusted.backends import duckdb
 from louver.trusted.backends.backend import FUNCTIONS, WORDS, Backend
 from louver.trusted.client import connect
@@ -51,9 +50,8 @@ def test_every_engine_of_the_table_is_whole(name: str) -> None:
     backend = backends.named(name)
     assert backend.local_dialect == LOCAL_DIALECT
     module = backends.engine(name)
-    for wanted in ("open_url", "place_of_url", "require_database"):
+    for wanted in ("open_url", "place_of_url", "require_database", "stored_at", "stored_of"):
         assert callable(getattr(module, wanted))
-    assert hasattr(module, "state_of_url") == backend.readable
     assert name == backend.name or backends.named(backend.name) is backend
 
 
@@ -65,10 +63,6 @@ def test_an_engine_that_is_not_in_the_table_cannot_be_connected_to(
     assert caught.value.code == "url.scheme"
     monkeypatch.setitem(backends.ENGINES, "sqlite", ("tests.toy.backend", "tests.toy.engine"))
     assert connect.scheme_of("SQLite:///x") == "sqlite"
-    # What is stored there can be attacked only where somebody says how to read it.
-    with pytest.raises(errors.Error) as caught:
-        state_at("sqlite:///x")
-    assert caught.value.code == "engine.operation"
 
 
 def test_what_no_backend_describes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,16 +4,21 @@ product, described and spoken to by two files of tests/toy.
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import louver
 from louver import errors
 from louver.trusted import backends
+from louver.trusted.apps import cli, inference
+from louver.trusted.apps.commands.attack import stored_rows
 from louver.wire.messages import Statement
 from tests.engines import suite
 from tests.engines.suite import EngineTwin
@@ -255,6 +260,47 @@ def test_nothing_encrypted_is_sent_in_the_clear(make: Make) -> None:
     twin.run("SELECT id FROM staff WHERE name = 'canary-7031'")
     assert twin.tap.search(b"staff")
     assert not twin.tap.search(b"canary-7031")
+
+
+def test_what_is_stored_is_seen_without_a_key(
+    make: Make, key_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = make()
+    twin.run("SELECT id FROM staff WHERE name = 'ann' OR born < DATE '1990-01-01'")
+    twin.run("INSERT INTO staff (id, name) SELECT 30 + n, 'ann' FROM range(20) t(n)")
+    code, _ = stored(twin, "name", "eq")
+    sealed, _ = stored(twin, "name", "rnd")
+    expected = Counter(row[0] for row in twin.run("SELECT name FROM staff"))
+    nulls = expected.pop(None)
+
+    auxiliary = twin.session.context.engine.address.partition(":")[2] + ".csv"
+    Path(auxiliary).write_text("name\n" + "ann\n" * 30 + "bob\nBob\n")
+    rows = stored_rows(twin.louver)
+    entries = inference.of_connection(twin.louver, rows, "staff", auxiliary)
+    (entry,) = [entry for entry in entries if entry["stored_as"] == code]
+    assert (entry["column"], entry["shown"]) == ("name", "equality")
+    assert (entry["rows"], entry["nulls_visible"]) == (sum(expected.values()) + nulls, nulls)
+    assert entry["most_frequent"] == sorted(expected.values(), reverse=True)
+    assert entry["attacks"][0]["recovered_rows"] >= expected["ann"]
+
+    twin.close()
+    (listed,) = as_inspected(twin.url, key_file, "staff", capsys)
+    names = {column["name"] for column in listed["columns"]}
+    assert {"row_id", "id", "dept", code, sealed} <= names
+    assert not {"name", "salary", "note"} & names
+    assert len(listed["rows"]) == 3
+    assert "canary" not in json.dumps(listed)
+
+
+def as_inspected(
+    url: str, key_file: Path, table: str, capsys: pytest.CaptureFixture[str]
+) -> list[dict[str, Any]]:
+    """The tables that `louver inspect` prints."""
+    capsys.readouterr()
+    words = ["-u", url, "-k", str(key_file), "--json", "inspect", table, "--rows", "3"]
+    assert cli.main(words) == 0
+    tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["tables"]
+    return tables
 
 
 def stored(twin: EngineTwin, column: str, kind: str) -> tuple[str, str]:

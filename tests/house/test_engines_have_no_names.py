@@ -33,7 +33,6 @@ LAKES = {
     "vault/catalog.py": "how the files of a table and their index are made",
     "vault/facts.py": "what a full scan of files shows",
     "client/connect_lake.py": "opens the files of a lake",
-    "apps/commands/inspect.py": "shows the files of a lake",
 }
 
 

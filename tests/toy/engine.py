@@ -16,7 +16,8 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.engines.engine import Engine, Traffic
+from louver.untrusted.engines.stored import Ask, StoredRows, StoredTable
 from louver.wire.messages import Constant, Statement
 
 _ARROW = {
@@ -211,6 +212,35 @@ def place_of_url(url: str) -> str:
 def require_database(url: str) -> None:
     """An error where the file is no database."""
     open_url(url).close()
+
+
+@contextmanager
+def stored_at(url: str) -> Iterator[StoredRows]:
+    """What the file of a URL stores."""
+    engine = open_url(url)
+    try:
+        yield stored_of(engine)
+    finally:
+        engine.close()
+
+
+def stored_of(engine: Engine) -> StoredRows:
+    """The same through an open connection, whose side connections have a file of their own."""
+    return StoredRows(lambda sql: engine.query(Statement(sql)), _tables)
+
+
+def _tables(ask: Ask) -> list[StoredTable]:
+    columns: dict[str, list[tuple[str, str]]] = {}
+    sql = (
+        "SELECT m.name AS t, c.name AS c, c.type AS d FROM sqlite_master m"
+        " JOIN pragma_table_info(m.name) c WHERE m.type = 'table' ORDER BY m.name, c.cid"
+    )
+    for row in ask(sql).to_pylist():
+        columns.setdefault(row["t"], []).append((row["c"], row["d"]))
+    sizes = {
+        name: ask(f'SELECT count(*) AS n FROM "{name}"').column(0)[0].as_py() for name in columns
+    }
+    return [StoredTable("main", name, tuple(columns[name]), sizes[name]) for name in columns]
 
 
 def _place(path: str) -> str:

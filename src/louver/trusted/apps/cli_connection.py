@@ -13,10 +13,7 @@ from louver.trusted.apps import startup
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
-    from louver.untrusted.attacks.state import State
-
-LOOKING = "a look at its stored bytes"
-"""What an engine may not offer, for errors."""
+    from louver.untrusted.engines.stored import Stored
 
 
 @contextmanager
@@ -40,16 +37,13 @@ def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[
         connection.close()
 
 
-def state_at(url: str) -> AbstractContextManager[State]:
-    """What an adversary finds at a URL, read without a key and without a session."""
+def stored_at(url: str) -> AbstractContextManager[Stored]:
+    """What the storage of a URL contains, read without a key and without a session."""
     from louver.trusted import backends
     from louver.trusted.client.connect import scheme_of
 
-    scheme = scheme_of(url)
-    if not backends.named(scheme).readable:
-        raise errors.make("engine.operation", engine=scheme, operation=LOOKING)
-    state: AbstractContextManager[State] = backends.engine(scheme).state_of_url(url)
-    return state
+    stored: AbstractContextManager[Stored] = backends.engine(scheme_of(url)).stored_at(url)
+    return stored
 
 
 def database(options: argparse.Namespace) -> str:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from louver.trusted.vault.types import decimal_scale, shifted
 from louver.untrusted.attacks.coprime import Recovered
-from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.executor.context import Context
     from louver.trusted.vault.catalog import Column, Table
+    from louver.untrusted.attacks.survey import Report
+    from louver.untrusted.engines.stored import StoredRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,12 @@ def find(context: Context, schema: str, name: str, stored: str) -> tuple[Table, 
     return None
 
 
-def values_of(context: Context, table: Table, column: Column, count: int) -> list[int | None]:
-    """The first rows in order of row id, as unscaled integers."""
-    sealed = column.stored["rnd"]
-    stored = context.backend.table(table)
-    reply = context.engine.query(
-        Statement(f"SELECT row_id, {sealed} FROM {stored} ORDER BY row_id LIMIT {count:d}")
-    )
-    row_ids, values = (reply.column(index).combine_chunks() for index in (0, 1))
+def values_of(
+    context: Context, report: Report, stored: StoredRows, table: Table, column: Column
+) -> list[int | None]:
+    """The rows of a report in order of row id, as unscaled integers."""
+    names = ("row_id", column.stored["rnd"])
+    row_ids, values = stored.columns(report.table, names, report.rows).values()
     field = context.local.arrow_field(column.type)
     opened = context.columns.open_column(table, column, values, row_ids, field)
     return [unscaled(value, column.type) for value in opened.to_pylist()]

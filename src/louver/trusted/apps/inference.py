@@ -16,14 +16,13 @@ from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.apps import terminal
 from louver.trusted.vault.facts import fact
-from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
     from louver.trusted.executor.context import Context
     from louver.trusted.vault.catalog import Column, Table
     from louver.untrusted.attacks.codes import Attempt, Sight
-    from louver.untrusted.attacks.state import State
+    from louver.untrusted.engines.stored import StoredRows
 
 _READERS = {".parquet": "read_parquet", ".pq": "read_parquet", ".csv": "read_csv",
             ".tsv": "read_csv"}  # fmt: skip
@@ -81,15 +80,15 @@ class Auxiliary:
         return Histogram(values, counts.column("n").cast(pa.int64()).to_numpy())
 
 
-def of_state(state: State, table: str | None) -> list[dict[str, Any]]:
+def of_stored(stored: StoredRows, table: str | None) -> list[dict[str, Any]]:
     """What codes reveal without any other information."""
     from louver.untrusted.attacks import codes
 
-    return [_seen(sight) for sight in codes.look(state) if _wanted(sight, table)]
+    return [_seen(sight) for sight in codes.look(stored) if _wanted(sight, table)]
 
 
 def of_connection(
-    connection: Connection, state: State, table: str | None, path: str | None
+    connection: Connection, stored: StoredRows, table: str | None, path: str | None
 ) -> list[dict[str, Any]]:
     """The same with column names, and with the values that an auxiliary table reveals."""
     from louver.untrusted.attacks import codes
@@ -97,12 +96,12 @@ def of_connection(
     auxiliary = Auxiliary(path) if path else None
     entries = []
     try:
-        for sight in codes.look(state):
+        for sight in codes.look(stored):
             known = find(connection.context, sight) if _wanted(sight, table) else None
             if known is not None:
                 entry = _seen(sight) | {"column": known[1].name}
                 if auxiliary is not None:
-                    entry |= _attacked(connection.context, sight, *known, auxiliary)
+                    entry |= _attacked(connection.context, stored, sight, *known, auxiliary)
                 entries.append(entry)
     finally:
         if auxiliary is not None:
@@ -134,7 +133,12 @@ def _seen(sight: Sight) -> dict[str, Any]:
 
 
 def _attacked(
-    context: Context, sight: Sight, table: Table, column: Column, auxiliary: Auxiliary
+    context: Context,
+    stored: StoredRows,
+    sight: Sight,
+    table: Table,
+    column: Column,
+    auxiliary: Auxiliary,
 ) -> dict[str, Any]:
     from louver.untrusted.attacks import codes
 
@@ -146,7 +150,7 @@ def _attacked(
     verdicts = []
     entry = {"auxiliary_values": len(own.values), "dense": len(own.values) == sight.distinct}
     if attempts:
-        ordinals, values = _ground_truth(context, sight, table, column, prefix)
+        ordinals, values = _ground_truth(context, stored, sight, table, column, prefix)
         blind = np.full(len(values), own.counts.argmax())
         entry["blind_guess_rows"] = _right(own, values, blind)[0]
         verdicts = [_verdict(attempt, own, ordinals, values) for attempt in attempts]
@@ -154,25 +158,25 @@ def _attacked(
 
 
 def _ground_truth(
-    context: Context, sight: Sight, table: Table, column: Column, prefix: bool
+    context: Context,
+    stored: StoredRows,
+    sight: Sight,
+    table: Table,
+    column: Column,
+    prefix: bool,
 ) -> tuple[np.ndarray[Any, Any], pa.Array]:
     """For each row, the ordinal of its code among all codes, and its value."""
     # The server sees this scan, so the ledger records it.
     context.ledger.record([fact("scan", table, [column])], "an attack")
-    reply = context.engine.query(
-        Statement(
-            f"SELECT row_id, {column.stored['rnd']} AS v, ({sight.column} IS NULL)::INT AS gone, "
-            f"dense_rank() OVER (ORDER BY {sight.column} NULLS LAST) - 1 AS ordinal "
-            f"FROM {context.backend.table(table)}"
-        )
-    )
-    reply = reply.filter(pc.equal(reply.column("gone"), 0))
-    row_ids, sealed = (reply.column(n).combine_chunks() for n in ("row_id", "v"))
+    names = ("row_id", column.stored["rnd"], sight.column)
+    columns = stored.columns(sight.table, names)
+    known = pc.is_valid(columns[sight.column])
+    row_ids, sealed, codes = (columns[name].filter(known) for name in names)
     field = context.local.arrow_field(column.type)
     opened = _storage(context.columns.open_column(table, column, sealed, row_ids, field))
     if prefix:
         opened = pc.binary_slice(opened.cast(pa.binary()), 0, _PREFIX_BYTES)
-    return reply.column("ordinal").to_numpy(), opened
+    return pc.index_in(codes, sight.codes).to_numpy(), opened
 
 
 def _verdict(

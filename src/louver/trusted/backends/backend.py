@@ -72,7 +72,6 @@ class Backend:
         schemas: whether tables can be in schemas other than `main`.
         settings: settings of the local engine that are sent to the server.
         unaffected: those that change nothing that the server computes; all others are refused.
-        readable: whether what it stores can be looked at as an adversary would (`louver attack`).
         costs: what its work costs.
     """
 
@@ -91,7 +90,6 @@ class Backend:
     schemas: bool = True
     settings: frozenset[str] = frozenset()
     unaffected: frozenset[str] = frozenset()
-    readable: bool = False
     costs: Costs = Costs()
 
     # ------------------------------------------------------------------ what it computes

@@ -154,5 +154,4 @@ BACKEND = DuckDB(
     words=frozenset("blob bigint date timestamp decimal int text varchar uuid filter".split()),
     functions=_FUNCTIONS,
     settings=_SETTINGS,
-    readable=True,
 )

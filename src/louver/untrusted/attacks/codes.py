@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from louver.untrusted.attacks import histograms
 from louver.untrusted.attacks.histograms import Counts, Guesses
-from louver.untrusted.attacks.state import State, StoredTable
+from louver.untrusted.engines.stored import Histogram, StoredRows, StoredTable
 
 EQUALITY, ORDER = "q", "o"
 """The first letters of the pseudonyms of the two kinds."""
@@ -24,15 +24,16 @@ LEAST_ROWS = 16
 """Fewer closed codes may all be positive by chance."""
 TOP = 5
 _PSEUDONYM = re.compile(r"([a-z])_[0-9a-f]{12}")
-_HALF = {"BIGINT": "0", "UUID": "'80000000-0000-0000-0000-000000000000'::UUID"}
+_CODES = (pa.types.is_int64, pa.types.is_binary, pa.types.is_string)
+"""The Arrow types of narrow codes, and of wide ones as bytes or digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A column of codes: what it shows, and the number of rows of each code, in order of codes.
+    """A column of codes: what it shows, its codes in order, and the number of rows of each.
 
     ``kind`` is the purpose of the codes, "equality" or "order". ``shown`` is the same, or "" if the
-    codes look like random numbers; then there are no counts.
+    codes look like random numbers; then there are neither codes nor counts.
     """
 
     table: StoredTable
@@ -42,6 +43,7 @@ class Sight:
     rows: int
     nulls: int
     distinct: int
+    codes: pa.Array
     counts: Counts
 
     @property
@@ -59,15 +61,15 @@ class Attempt:
     prevented_by: str
 
 
-def look(state: State) -> Iterator[Sight]:
+def look(stored: StoredRows) -> Iterator[Sight]:
     """Every column of codes."""
-    for table in state.tables():
-        if table.name.startswith("louver_"):
-            continue
-        for name, type_ in table.columns:
+    for table in stored.tables():
+        for name, _ in [] if table.own else table.columns:
             match = _PSEUDONYM.fullmatch(name)
-            if match and match[1] in (EQUALITY, ORDER) and type_ in _HALF:
-                yield _sight(state, table, name, type_, match[1])
+            if match and match[1] in (EQUALITY, ORDER):
+                histogram = stored.histogram(table, name)
+                if any(holds(histogram.values.type) for holds in _CODES):
+                    yield _sight(table, name, histogram, match[1])
 
 
 def attempts(sight: Sight, values: Counts) -> list[Attempt]:
@@ -86,22 +88,27 @@ def attempts(sight: Sight, values: Counts) -> list[Attempt]:
     return results
 
 
-def _sight(state: State, table: StoredTable, name: str, type_: str, letter: str) -> Sight:
-    facts = state.ask(
-        f'SELECT count(*) AS rows, count("{name}") AS known, count(DISTINCT "{name}") AS distinct_,'
-        f' count(*) FILTER ("{name}" < {_HALF[type_]}) AS low FROM {table.quoted}'
-    ).to_pylist()[0]
-    rows, known, distinct = facts["rows"], facts["known"], facts["distinct_"]
-    repeats = distinct < known or known < rows
-    low = 0 if type_ == "BIGINT" else known
-    ordered = letter == ORDER and facts["low"] == low and (repeats or known >= LEAST_ROWS)
+def _sight(table: StoredTable, name: str, histogram: Histogram, letter: str) -> Sight:
+    known, distinct = int(histogram.counts.sum()), len(histogram.values)
+    repeats = distinct < known or histogram.nulls > 0
+    ordered = letter == ORDER and _lower(histogram.values) and (repeats or known >= LEAST_ROWS)
     kind = "order" if letter == ORDER else "equality"
     shown = kind if ordered or (letter == EQUALITY and repeats) else ""
-    counts = np.zeros(0, dtype=np.int64)
-    if shown:
-        counted = state.ask(
-            f'SELECT count(*) AS n FROM {table.quoted} WHERE "{name}" IS NOT NULL'
-            f' GROUP BY "{name}" ORDER BY "{name}"'
-        )
-        counts = counted.column("n").cast(pa.int64()).to_numpy()
-    return Sight(table, name, kind, shown, rows, rows - known, distinct, counts)
+    rows = known + histogram.nulls
+    seen = slice(None) if shown else slice(0)
+    return Sight(
+        table, name, kind, shown, rows, histogram.nulls, distinct,
+        histogram.values[seen], histogram.counts[seen],
+    )  # fmt: skip
+
+
+def _lower(codes: pa.Array) -> bool:
+    """Whether ascending codes have no highest bit, as those of an order have none."""
+    if not len(codes):
+        return True
+    if pa.types.is_int64(codes.type):
+        return bool(codes[0].as_py() >= 0)
+    highest: str | bytes = codes[-1].as_py()
+    if isinstance(highest, str):
+        return highest < "8"
+    return highest < b"\x80"

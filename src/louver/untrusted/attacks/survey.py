@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from louver.untrusted.attacks.attribution import Symbols, attributed
 from louver.untrusted.attacks.common_key import Numbers, combinations, search
 from louver.untrusted.attacks.coprime import Recovered, conclude
-from louver.untrusted.attacks.state import State, StoredTable
+from louver.untrusted.engines.stored import StoredRows, StoredTable
 
 SHARE, HELPER, TERM = "s_", "h_", "w_"
 """The name prefixes of server columns: ciphertexts of values, helpers, materialized terms."""
@@ -32,21 +34,25 @@ class Report:
     recovered: dict[str, Recovered] = field(default_factory=dict)
 
 
-def survey(state: State, modulus: int, rows: int, budget_s: float) -> Iterator[Report]:
+def survey(stored: StoredRows, modulus: int, rows: int, budget_s: float) -> Iterator[Report]:
     """Attack every table with sdb ciphertexts."""
-    for table in state.tables():
-        shares = table.named(SHARE)
-        if shares and not table.name.startswith("louver_"):
-            yield attack_table(state, table, modulus, rows, budget_s)
+    for table in stored.tables():
+        if not table.own and _named(stored.types(table), SHARE):
+            yield attack_table(stored, table, modulus, rows, budget_s)
 
 
 def attack_table(
-    state: State, table: StoredTable, modulus: int, rows: int, budget_s: float
+    stored: StoredRows, table: StoredTable, modulus: int, rows: int, budget_s: float
 ) -> Report:
     """Try every combination of stored columns on one table."""
     start = time.monotonic()
-    shares, helpers, terms = (table.named(prefix) for prefix in (SHARE, HELPER, TERM))
-    columns = state.numbers(table, [*shares, *helpers, *terms], rows)
+    types = stored.types(table)
+    shares, helpers, terms = (_named(types, prefix) for prefix in (SHARE, HELPER, TERM))
+    items = stored.columns(table, [*shares, *helpers, *terms], rows)
+    columns = {
+        name: [-1 if item is None else int.from_bytes(item, "big") for item in values.to_pylist()]
+        for name, values in items.items()
+    }
     report = Report(table, len(columns[shares[0]]), shares, len(terms))
     for name in shares:
         report.zeros[name] = sum(value == 0 for value in columns[name])
@@ -57,6 +63,11 @@ def attack_table(
     return report
 
 
+def _named(types: pa.Schema, prefix: str) -> list[str]:
+    """The columns with this name prefix that contain bytes."""
+    return [f.name for f in types if f.name.startswith(prefix) and pa.types.is_binary(f.type)]
+
+
 def _try_all(
     report: Report,
     columns: Numbers,
@@ -65,9 +76,9 @@ def _try_all(
     budget_s: float,
 ) -> None:
     shares, helpers, terms = names
-    stored = [*shares, *helpers]
+    factors = [*shares, *helpers]
     products, report.tried, report.complete = search(
-        columns, combinations(stored, terms), modulus, budget_s
+        columns, combinations(factors, terms), modulus, budget_s
     )
     symbols = Symbols(columns, modulus)
     products = [attributed(product, symbols, shares, helpers) for product in products]

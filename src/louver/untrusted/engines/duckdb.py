@@ -30,7 +30,8 @@ from louver.untrusted.engines.interruption import CtrlC
 from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
-    from louver.untrusted.attacks.state import State
+    from louver.untrusted.engines.engine import Engine
+    from louver.untrusted.engines.stored import StoredRows
 
 MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
@@ -320,11 +321,19 @@ def place_of_url(url: str) -> str:
     return "" if path == MEMORY else place_of(path)
 
 
-def state_of_url(url: str) -> AbstractContextManager[State]:
-    """The state in the file of a URL, read without anything of Louver's."""
-    from louver.untrusted.attacks.state import file_state
+def stored_at(url: str) -> AbstractContextManager[StoredRows]:
+    """What the file of a URL stores, read without anything of Louver's."""
+    from louver.untrusted.engines import duckdb_storage
 
-    return file_state(settings.file_of(url))
+    return duckdb_storage.of_file(settings.file_of(url))
+
+
+def stored_of(engine: Engine) -> StoredRows:
+    """What the database of a connection stores, read through a side connection."""
+    from louver.untrusted.engines import duckdb_storage, stored
+
+    side = engine.side()
+    return stored.StoredRows(lambda sql: side.query(Statement(sql)), duckdb_storage.tables)
 
 
 def require_database(url: str) -> None:

@@ -6,8 +6,9 @@ part in transactions. What is written through `side` must not wait for an open t
 
 An engine's module also has ``open_url(url)``, which gives one, ``place_of_url(url)``, which checks
 a URL and gives the stable name of its database ("" in memory), and ``require_database(url)``, which
-raises where something else is there. A module whose stored bytes can be looked at without a
-connection has ``state_of_url(url)`` (see `attacks.state.State`).
+raises where something else is there. What it stores is read without a session by
+``stored_at(url)``, a context manager, and through a connection by ``stored_of(engine)`` (see
+`stored.Stored`).
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ and finally at commit; if another client was faster, a count differs and nothing
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -17,12 +19,15 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.engines.stored import no_rows
 from louver.untrusted.lake.control import Control, ControlFile
 from louver.wire import control as wire
 from louver.wire.control import Batch
 from louver.wire.messages import Constant, Count, Rows, Statement
 
 if TYPE_CHECKING:
+    from louver.untrusted.engines.engine import Engine
+    from louver.untrusted.engines.stored import StoredFiles
     from louver.untrusted.lake.http import Service
 
 _HIDDEN = ("key", "secret", "token", "password", "credential")
@@ -203,6 +208,19 @@ def place_of_url(url: str) -> str:
 
 def require_database(url: str) -> None:
     """Nothing to check: a lake may be in any directory."""
+
+
+@contextmanager
+def stored_at(url: str) -> Iterator[StoredFiles]:
+    """The files of a lake, read without a key."""
+    from louver.untrusted.lake.stored import WarehouseFiles
+
+    yield WarehouseFiles(*located(url))
+
+
+def stored_of(engine: Engine) -> StoredFiles:
+    """Not through control tables: a connection of a lake does not carry its files."""
+    raise no_rows(engine.backend)
 
 
 def located(url: str) -> tuple[str, dict[str, str]]:

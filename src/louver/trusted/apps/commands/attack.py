@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
-from louver.trusted.apps.cli_connection import LOOKING, database, opened, state_at
+from louver.trusted.apps.cli_connection import database, opened, stored_at
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
-    from louver.untrusted.attacks.state import State
     from louver.untrusted.attacks.survey import Report
+    from louver.untrusted.engines.stored import Stored, StoredRows
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -63,15 +63,16 @@ def run(options: argparse.Namespace) -> int:
         if options.auxiliary:
             detail = "--auxiliary needs a key file: columns are matched by their names"
             raise errors.make("usage", detail=detail)
-        with state_at(database(options)) as state:
-            reports = attack(state, _modulus(options.modulus), options)
-            tables = [tell(report, None) for report in reports]
-            codes = inference.of_state(state, options.table)
+        with stored_at(database(options)) as storage:
+            stored = require_rows(storage, database(options))
+            reports = attack(stored, _modulus(options.modulus), options)
+            tables = [tell(report) for report in reports]
+            codes = inference.of_stored(stored, options.table)
     else:
         with opened(options) as connection:
             tables = of_connection(connection, options)
-            state = state_of(connection)
-            codes = inference.of_connection(connection, state, options.table, options.auxiliary)
+            stored = stored_rows(connection)
+            codes = inference.of_connection(connection, stored, options.table, options.auxiliary)
     if options.json:
         terminal.out_json({"ok": True, "tables": tables, "codes": codes})
     else:
@@ -83,40 +84,45 @@ def run(options: argparse.Namespace) -> int:
 def of_connection(connection: Connection, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Attack through an open connection's server, then compare with the ground truth."""
     modulus = int.from_bytes(connection.context.columns.modulus(), "big")
-    reports = attack(state_of(connection), modulus, options)
-    return [tell(report, connection) for report in reports]
+    stored = stored_rows(connection)
+    reports = attack(stored, modulus, options)
+    return [tell(report, (connection, stored)) for report in reports]
 
 
-def state_of(connection: Connection) -> State:
-    """The state of an open connection's server, read without the key."""
-    from louver.untrusted.attacks.state import State
-    from louver.wire.messages import Statement
+def stored_rows(connection: Connection) -> StoredRows:
+    """What an open connection's server stores, read without the key."""
+    from louver.trusted import backends
 
     context = connection.context
-    if not context.backend.readable:
-        raise errors.make("engine.operation", engine=context.backend.name, operation=LOOKING)
-    side = context.engine.side()
-    return State(lambda sql: side.query(Statement(sql)))
+    name = context.backend.name
+    return require_rows(backends.engine(name).stored_of(context.engine), name)
 
 
-def attack(state: State, modulus: int, options: argparse.Namespace) -> list[Report]:
+def require_rows(stored: Stored, engine: str) -> StoredRows:
+    """Tables of rows; an error for files, which have neither shares nor codes."""
+    from louver.untrusted.engines.stored import StoredRows, no_rows
+
+    if not isinstance(stored, StoredRows):
+        raise no_rows(engine)
+    return stored
+
+
+def attack(stored: StoredRows, modulus: int, options: argparse.Namespace) -> list[Report]:
     """The reports of all tables, or of one table."""
     from louver.untrusted.attacks.survey import survey
 
     wanted = None if options.table is None else fold(options.table)
-    survey_reports = survey(state, modulus, max(options.rows, 2), options.seconds)
+    survey_reports = survey(stored, modulus, max(options.rows, 2), options.seconds)
     reports = [report for report in survey_reports if wanted in (None, fold(report.table.label))]
     if options.table is not None and not reports:
-        known = [fold(table.label) for table in state.tables()]
+        known = [fold(table.label) for table in stored.tables()]
         if fold(options.table) not in known:
             raise errors.make("table.missing", table=options.table)
     return reports
 
 
-def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
-    """A report as plain data, with the ground truth if keys are given."""
-    from louver.trusted.apps import ground_truth
-
+def tell(report: Report, owner: tuple[Connection, StoredRows] | None = None) -> dict[str, Any]:
+    """A report as plain data, with the ground truth if the owner's connection is given."""
     columns = []
     for name in report.columns:
         recovered = report.recovered.get(name)
@@ -127,27 +133,33 @@ def tell(report: Report, connection: Connection | None) -> dict[str, Any]:
             "attack": recovered.how if recovered else None,
             "recovered": sum(v is not None for v in recovered.values) if recovered else 0,
         }
-        known = (
-            None
-            if connection is None
-            else ground_truth.find(connection.context, report.table.schema, report.table.name, name)
-        )
-        if connection is not None and known is not None:
-            entry["column"] = known[1].name
-            if recovered is not None:
-                real = ground_truth.values_of(connection.context, *known, report.rows)
-                verdict = ground_truth.judge(known[1].name, recovered, real)
-                entry |= {
-                    "recovered": verdict.right,
-                    "wrong": verdict.wrong,
-                    "factor": verdict.factor,
-                    "example": verdict.example,
-                }
+        entry |= _compared(report, name, *owner) if owner else {}
         columns.append(entry)
     return {
         "table": report.table.label, "rows": report.rows, "kept_terms": report.terms,
         "combinations_tried": report.tried, "complete": report.complete,
         "seconds": round(report.seconds, 2), "columns": columns,
+    }  # fmt: skip
+
+
+def _compared(
+    report: Report, name: str, connection: Connection, stored: StoredRows
+) -> dict[str, Any]:
+    """What the ground truth adds to the entry of a stored column."""
+    from louver.trusted.apps import ground_truth
+
+    context = connection.context
+    known = ground_truth.find(context, report.table.schema, report.table.name, name)
+    if known is None:
+        return {}
+    recovered = report.recovered.get(name)
+    if recovered is None:
+        return {"column": known[1].name}
+    values = ground_truth.values_of(context, report, stored, *known)
+    verdict = ground_truth.judge(known[1].name, recovered, values)
+    return {
+        "column": known[1].name, "recovered": verdict.right, "wrong": verdict.wrong,
+        "factor": verdict.factor, "example": verdict.example,
     }  # fmt: skip
 
 

@@ -10,16 +10,17 @@ their length.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
-from louver.trusted.apps.cli_connection import database, state_at
+from louver.trusted.apps.cli_connection import database, stored_at
 
 if TYPE_CHECKING:
-    from louver.untrusted.attacks.state import State, StoredTable
+    from louver.untrusted.engines.stored import FileTable, StoredFiles, StoredRows, StoredTable
+
+_Table = TypeVar("_Table", "StoredTable", "FileTable")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -41,20 +42,18 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     if options.share:
         return _shares(options)
-    from louver.trusted import backends
-    from louver.trusted.client.connect import scheme_of
+    from louver.untrusted.engines.stored import StoredRows
 
-    url = database(options)
-    if backends.named(scheme_of(url)).storage == "files":
-        return _lake(options)
-    with state_at(url) as state:
-        tables = chosen(state, options.table)
+    with stored_at(database(options)) as stored:
+        if not isinstance(stored, StoredRows):
+            return _files(stored, options)
+        tables = chosen(stored.tables(), options.table)
         if options.json:
-            listed = [as_json(state, table, options.rows) for table in tables]
+            listed = [as_json(stored, table, options.rows) for table in tables]
             terminal.out_json({"ok": True, "tables": listed})
             return 0
         for table in tables:
-            for line in view(state, table, options.rows, options.bytes):
+            for line in view(stored, table, options.rows, options.bytes):
                 terminal.out(line)
             terminal.out("")
     return 0
@@ -72,28 +71,21 @@ def _shares(options: argparse.Namespace) -> int:
     return 0
 
 
-def _lake(options: argparse.Namespace) -> int:
-    from louver.trusted.apps import lake_inspection
-    from louver.untrusted.engines.lake import located
-    from louver.untrusted.lake.warehouse import Warehouse
+def _files(stored: StoredFiles, options: argparse.Namespace) -> int:
+    from louver.trusted.apps import file_inspection
 
-    directory, properties = located(database(options))
-    location = properties.pop("warehouse", directory)
-    if "://" not in location and not Path(location).is_dir():
-        raise errors.make("database.io", place=location, detail="the directory does not exist")
-    warehouse = Warehouse.open(location, properties)
+    tables = chosen(list(stored.tables()), options.table)
     if options.json:
-        tables = lake_inspection.as_json(warehouse, options.table, options.rows)
-        terminal.out_json({"ok": True, "tables": tables})
+        listed = file_inspection.as_json(stored, tables, options.rows)
+        terminal.out_json({"ok": True, "tables": listed})
         return 0
-    for line in lake_inspection.lines(warehouse, options.table, options.rows, options.bytes):
+    for line in file_inspection.lines(stored, tables, options.rows, options.bytes):
         terminal.out(line)
     return 0
 
 
-def chosen(state: State, name: str | None) -> list[StoredTable]:
+def chosen(tables: list[_Table], name: str | None) -> list[_Table]:
     """The table of this name, or all tables."""
-    tables = state.tables()
     if name is None:
         return tables
     matches = [table for table in tables if fold(table.label) == fold(name)]
@@ -102,11 +94,11 @@ def chosen(state: State, name: str | None) -> list[StoredTable]:
     return matches
 
 
-def view(state: State, table: StoredTable, rows: int, most_bytes: int) -> list[str]:
+def view(stored: StoredRows, table: StoredTable, rows: int, most_bytes: int) -> list[str]:
     """The header of a table and a hex dump of its first rows."""
     label = terminal.styled(terminal.clean(table.label), "bold")
     lines = [f"{label}: about {table.row_count:,} rows, {len(table.columns)} columns"]
-    for number, row in enumerate(state.rows(table, rows), 1):
+    for number, row in enumerate(stored.rows(table, rows), 1):
         lines.append(f"  row {number}")
         for name, type_ in table.columns:
             lines += cell(name, type_, row[name], most_bytes)
@@ -123,7 +115,7 @@ def cell(name: str, type_: str, value: Any, most_bytes: int) -> list[str]:
     return [f"{head} {'NULL' if value is None else terminal.clean(str(value))[:100]}"]
 
 
-def as_json(state: State, table: StoredTable, rows: int) -> dict[str, Any]:
+def as_json(stored: StoredRows, table: StoredTable, rows: int) -> dict[str, Any]:
     """The same as plain data, bytes as hexadecimal digits."""
     return {
         "table": table.label,
@@ -131,6 +123,6 @@ def as_json(state: State, table: StoredTable, rows: int) -> dict[str, Any]:
         "columns": [{"name": name, "type": type_} for name, type_ in table.columns],
         "rows": [
             {k: v.hex() if isinstance(v, bytes) else terminal.jsonable(v) for k, v in row.items()}
-            for row in state.rows(table, rows)
+            for row in stored.rows(table, rows)
         ],
     }

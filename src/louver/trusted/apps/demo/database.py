@@ -11,6 +11,7 @@ import duckdb
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import leakage
+from louver.trusted.apps.commands.attack import stored_rows
 from louver.trusted.apps.commands.inspect import view
 from louver.trusted.apps.demo import flights
 from louver.trusted.apps.demo_console import Console
@@ -18,7 +19,6 @@ from louver.trusted.client.connect import make_keys, open_session
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.client.relation import Relation
 from louver.trusted.executor.progress import bar
-from louver.untrusted.attacks.state import State
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
 
@@ -73,11 +73,10 @@ class Demonstration:
 
     def _server_contents(self) -> None:
         self._console.title("What the server stores")
-        side = self._connection.context.engine.side()
-        state = State(lambda sql: side.query(Statement(sql)))
-        for table in state.tables():
-            if not table.name.startswith("louver_"):
-                for line in view(state, table, 1, 16):
+        stored = stored_rows(self._connection)
+        for table in stored.tables():
+            if not table.own:
+                for line in view(stored, table, 1, 16):
                     self._console.say("  " + line)
         self._console.say("")
         self._tap.records.clear()
