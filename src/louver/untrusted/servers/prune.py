@@ -200,10 +200,6 @@ def _listening(host: str, port: int, shown: str) -> socket.socket:
         raise errors.make("serve.listen", address=shown, detail=error.strerror or "") from error
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 class Connection(H11Protocol):
     """Uvicorn's connection, with a limit for headers that arrive slowly."""
 
@@ -232,3 +228,7 @@ class Connection(H11Protocol):
             return
         self._idle_before = idle
         self._watch = self.loop.call_later(self.look_seconds, self._look)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
