@@ -305,6 +305,8 @@ def test_a_prefix_is_a_range_of_codes(onions) -> None:
 
 
 TRICKY = [
+    "SELECT k, month, count(*) FROM f GROUP BY ROLLUP (k, month) UNION ALL SELECT 'x', 1, 2",
+    "SELECT max(n) FROM (SELECT k, count(*) AS n FROM f GROUP BY CUBE (k, month) HAVING n > 2)",
     # A number that is a key by itself is no ordinal.
     "SELECT 5 AS five, count(*) FROM f GROUP BY 1",
     "SELECT 2 AS two, k FROM f ORDER BY 1, 2",

@@ -19,8 +19,9 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner import cost
 from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.normal_form.sources import output_names
 from louver.trusted.planner.split import whole_block
-from louver.trusted.planner.split.nested import block_text
+from louver.trusted.planner.split.nested import block_text, is_nested, plan_nested
 from louver.trusted.planner.split.select_positions import select_spans
 from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Shape
@@ -123,25 +124,39 @@ def _plan(
         column.name.startswith(PARAMETER_PREFIX) for column in select.find_all(exp.Column)
     ):
         raise Unsplit
-    sources = selection.sources_of(select, resolve, servers)
-    if not _is_worth(select, sources):
-        raise Unsplit
     # A block that needs columns from around it does not bind by itself.
     names = [name for name, _ in describe(block_text(own, parameters))]
     if own is not select:
         describe(block_text(select, parameters))
+        if len(select.expressions) < len(names):
+            # Columns that the block around does not read are dropped, and all others have names.
+            names = list(output_names(select) or ())
+    if own is not select and is_nested(select):
+        named = select.copy()
+        _name(named, names)
+        return plan_nested(named, resolve, shape, servers, parameters, describe, target=target)
+    sources = selection.sources_of(select, resolve, servers)
+    if not _is_worth(select, sources):
+        raise Unsplit
     block = whole_block.plan_block(
         select, sources, shape, servers, parameters, describe, target=target
     )
     plan, tree = block.plan, block.tree
-    if plan.kind != "whole" or len(tree.expressions) != len(names):
+    if plan.kind != "whole":
         raise Unsplit
-    items = []
-    for item, name in zip(tree.expressions, names, strict=True):
-        bare = item.this if isinstance(item, exp.Alias) else item
-        items.append(exp.alias_(bare.copy(), name, quoted=True))
-    tree.set("expressions", items)
+    _name(tree, names)
     return replace(plan, home_sql=selection.marked_text(tree))
+
+
+def _name(tree: exp.Select, names: Sequence[str]) -> None:
+    """Give the items the names that the block's own text gives them."""
+    if len(tree.expressions) != len(names):
+        raise Unsplit
+    items = [
+        exp.alias_(item.unalias().copy(), name, quoted=True)
+        for item, name in zip(tree.expressions, names, strict=True)
+    ]
+    tree.set("expressions", items)
 
 
 def _is_worth(select: exp.Select, sources: list[Source]) -> bool:
