@@ -28,6 +28,12 @@ SCHEMA = (
     "INSERT INTO c SELECT 'C' || i, nullif('name' || (i % 3), 'name2'), i FROM range(4) r(i)",
     "CREATE VIEW fv AS SELECT * FROM f",
     "CREATE VIEW cv(k, name, n) AS SELECT k, name, n FROM c",
+    "CREATE MACRO above(x, least) AS x > least",
+    "CREATE MACRO later(n) AS TABLE SELECT * FROM f WHERE dist > n",
+    "CREATE MACRO largest(m) AS (SELECT max(dist) FROM f WHERE month = m)",
+    "CREATE MACRO lower(x) AS upper(x)",
+    "CREATE MACRO nested(x) AS above(x, 3)",
+    "CREATE VIEW mv AS SELECT k, largest(3) AS most FROM c",
 )
 POLICY = '["*"]\nk = {join = "k"}\n'
 
@@ -254,6 +260,8 @@ def test_forms_of_one_query_have_one_plan(tables: str, request: pytest.FixtureRe
 
 
 PAIRS = [
+    ("SELECT count(*) FROM f WHERE (dist > 500)", "SELECT count(*) FROM f WHERE above(dist, 500)"),
+    ("SELECT count(*) FROM f WHERE dist > 500", "SELECT count(*) FROM later(500)"),
     ("SELECT k, count(*) FROM f GROUP BY k", "SELECT k, count(*) FROM f GROUP BY 1"),
     ("SELECT k, count(*) FROM f GROUP BY k", "SELECT k, count(*) FROM f GROUP BY ALL"),
     ("SELECT k, max(dist) FROM f GROUP BY k", "SELECT k AS key, max(dist) FROM f GROUP BY key"),
@@ -305,6 +313,14 @@ def test_a_prefix_is_a_range_of_codes(onions) -> None:
 
 
 TRICKY = [
+    "SELECT k, largest(3) FROM c",
+    "SELECT k, largest(n) FROM c",
+    "SELECT * FROM mv",
+    "SELECT lower(k) FROM f WHERE lower(k) = 'C2'",
+    "SELECT count(*) FROM f WHERE nested(month)",
+    "SELECT above(dist, 500), above(500, dist) AS above FROM f",
+    "SELECT max(dist) FROM later(100) AS later, c WHERE later.k = c.k",
+    "SELECT id FROM later(delay := 3)",
     "SELECT k, month, count(*) FROM f GROUP BY ROLLUP (k, month) UNION ALL SELECT 'x', 1, 2",
     "SELECT max(n) FROM (SELECT k, count(*) AS n FROM f GROUP BY CUBE (k, month) HAVING n > 2)",
     # A number that is a key by itself is no ordinal.

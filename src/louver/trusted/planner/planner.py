@@ -133,7 +133,7 @@ class Planner:
         resolver = Resolver(catalog, tree, tokens)
         start = self._spent("analyse", start)
         plan = None if settings.apart else self._on_server(tree, shape, parameters, resolver)
-        written = Written(tree, resolver)
+        written = Written(tree, resolver, tokens)
         if plan is None or plan.kind != "whole" or self._refused(plan, catalog):
             normal = judged(written, described, parameters, catalog, self.home.describe)
             if normal is not None:

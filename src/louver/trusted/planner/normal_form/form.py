@@ -9,13 +9,14 @@ from scans still runs in the user's own words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from sqlglot import exp
+from sqlglot.tokens import Token
 
 from louver.names import fold
-from louver.trusted.planner.normal_form import block, grouping_sets, merging, sources, views
+from louver.trusted.planner.normal_form import block, grouping_sets, macros, merging, sources, views
 from louver.trusted.planner.normal_form.references import own_nodes, parts
 from louver.trusted.planner.normal_form.sources import Columns, Unclear
 from louver.trusted.planner.sql.resolver import Resolver
@@ -27,7 +28,7 @@ MOST_NODES = 4_000
 """A larger statement keeps its form: planning it must not cost more than running it."""
 
 
-def normal_form(tree: exp.Expr, catalog: Catalog) -> exp.Expr | None:
+def normal_form(tree: exp.Expr, catalog: Catalog, tokens: Sequence[Token] = ()) -> exp.Expr | None:
     """The normal form of a query; None where it has none, or its views are not known.
 
     The tree is left alone but for marks. Positions of numbers are kept, and the
@@ -38,7 +39,9 @@ def normal_form(tree: exp.Expr, catalog: Catalog) -> exp.Expr | None:
     for mark, select in enumerate(tree.find_all(exp.Select)):
         select.meta["mark"] = mark
     copy: exp.Expr = tree.copy()
+    known = macros.by_name(catalog)
     try:
+        copy = macros.write_out(copy, known, len(macros.named(known, tokens)))
         copy = views.Definitions(catalog, copy).write_out(copy)
     except Unclear:
         return None

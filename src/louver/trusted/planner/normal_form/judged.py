@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.normal_form.form import normal_form
 from louver.trusted.planner.split.nested import block_text
+from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
+from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.catalog import Catalog
 
 Described = Sequence[tuple[str, str]]
@@ -23,6 +26,7 @@ class Written:
 
     tree: exp.Expr | None
     resolver: Resolver
+    tokens: Sequence[Token]
 
 
 def judged(
@@ -33,10 +37,11 @@ def judged(
     describe: Callable[[str], list[tuple[str, str]]],
 ) -> exp.Expr | None:
     """The statement's normal form, if it has one and DuckDB gives its answer the same types."""
-    if written.tree is None or written.resolver.hidden or not described:
+    if written.tree is None or written.resolver.by_text or not described:
         return None
-    normal = normal_form(written.tree, catalog)
-    if normal is None:
+    normal = normal_form(written.tree, catalog, written.tokens)
+    if normal is None or Resolver(catalog, normal, lexer.tokens(local_text(normal))).hidden:
+        # It names tables that its tree does not show.
         return None
     try:
         types = describe(block_text(normal, parameters))

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from louver.names import fold
+from louver.trusted.planner.normal_form import macros
 from louver.trusted.planner.normal_form.sources import Unclear
+from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import schema_of
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Catalog, HomeObject
@@ -30,6 +32,7 @@ class Definitions:
             for item in catalog.objects
             if item.kind == "VIEW"
         }
+        self._macros = macros.by_name(catalog)
         self._left = MOST
         self.common = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
 
@@ -63,6 +66,8 @@ class Definitions:
     def _query(self, item: HomeObject, node: exp.Table) -> exp.Subquery:
         self._left -= 1
         if self._left < 0 or set(filter(node.args.get, node.args)) - {"this", "db", "alias"}:
+            raise Unclear
+        if macros.named(self._macros, lexer.tokens(item.sql)):
             raise Unclear
         definition = parse(item.sql)
         if not isinstance(definition, exp.Create) or not isinstance(

@@ -85,7 +85,13 @@ class Resolver:
         """
         macros = {fold(o.name) for o in self.catalog.objects if o.kind == "MACRO"}
         words = [fold(token.text) for token in tokens]
-        names = macros.intersection(words)
+        names = self._by_text(tokens, words)
+        #: whether a text within the statement may name a table
+        self.by_text = bool(names)
+        return names | macros.intersection(words)
+
+    def _by_text(self, tokens: Sequence[Token], words: list[str]) -> set[str]:
+        names: set[str] = set()
         by_text = self._takes_names(words)
         tables = {name for _, name in self.catalog.tables}
         if by_text or pivots(tokens):
