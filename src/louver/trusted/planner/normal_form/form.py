@@ -34,7 +34,7 @@ def normal_form(tree: exp.Expr, catalog: Catalog, tokens: Sequence[Token] = ()) 
     The tree is left alone but for marks. Positions of numbers are kept, and the
     marks by which blocks are known in both.
     """
-    if not isinstance(tree, exp.Query) or sum(1 for _ in tree.walk()) > MOST_NODES:
+    if not isinstance(tree, exp.Query) or not _has_forms(tree, catalog, tokens):
         return None
     for mark, select in enumerate(tree.find_all(exp.Select)):
         select.meta["mark"] = mark
@@ -62,6 +62,38 @@ def normal_form(tree: exp.Expr, catalog: Catalog, tokens: Sequence[Token] = ()) 
     if isinstance(copy, exp.Select):
         _drop_aliases(copy, columns)
     return copy
+
+
+def _has_forms(tree: exp.Query, catalog: Catalog, tokens: Sequence[Token]) -> bool:
+    """Whether a statement of a bearable size has any form that is written out."""
+    nodes = list(tree.walk())
+    if len(nodes) > MOST_NODES:
+        return False
+    objects = {fold(o.name) for o in catalog.objects if o.kind in ("VIEW", "MACRO")}
+    if objects and any(fold(token.text) in objects for token in tokens):
+        return True
+    aliases = {fold(node.alias) for node in nodes if isinstance(node, exp.Alias)}
+    return any(_is_form(node, aliases) for node in nodes)
+
+
+def _is_form(node: exp.Expr, aliases: set[str]) -> bool:
+    match node:
+        case exp.Column():
+            # A name that is an alias too means one or the other by where it is written.
+            return fold(node.name) in aliases
+        case exp.Group():
+            return bool(node.args.get("all")) or any(
+                not isinstance(key, exp.Column) for key in node.expressions
+            )
+        case exp.Ordered():
+            return isinstance(node.this, exp.Literal | exp.Var)
+        case exp.Join():
+            return bool(node.args.get("using") or node.args.get("method"))
+        case exp.Star():
+            return any(node.args.get(key) for key in node.args)
+    return isinstance(node, exp.Filter | exp.CTE) or (
+        isinstance(node, exp.Subquery) and isinstance(node.parent, exp.From | exp.Join)
+    )
 
 
 class _Form:
