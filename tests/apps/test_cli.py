@@ -16,8 +16,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from louver.trusted.apps import cli, reference, shell
+from louver.trusted.apps import cli, reference
 from louver.trusted.apps.commands import NAMES
+from louver.trusted.apps.shell import shell
 from tests.client.harness import answers, key_file, run
 from tests.sources import ROOT
 

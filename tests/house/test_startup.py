@@ -63,8 +63,7 @@ def test_data_frames_are_hidden_from_processes_of_the_command_line_alone(tmp_pat
         "[sys.modules.pop(name) for name in list(sys.modules) if name.startswith('pandas')]\n"
         "startup.hide_data_frames()\n"
         "try:\n    import pandas\n"
-        "except ModuleNotFoundError:\n    startup.show_data_frames()\n    import pandas\n"
-        "else:\n    sys.exit('pandas is in sight')\n"
+        "except ModuleNotFoundError:\n    pass\nelse:\n    sys.exit('pandas is in sight')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path,

@@ -33,6 +33,8 @@ _STATEMENTS = frozenset(
 )
 _ENDINGS = ("ABORT", "COMMIT", "END", "ROLLBACK")
 _VALUED = ("-u", "--url", "-k", "--keys", "--profile", "--policy")
+#: Options of `louver sql` that need no command before them.
+_OF_SQL = ("-c", "--command", "-f", "--file", "--rows")
 
 DESCRIPTION = 'Query data on machines you do not trust. `louver "select ..."` is `louver sql`.'
 EPILOG = """\
@@ -126,7 +128,7 @@ def first_word(arguments: Sequence[str]) -> int | None:
             return position + 1 if position + 1 < len(arguments) else None
         if not word.startswith("-") or word == "-":
             return position
-        position += 2 if word in _VALUED else 1
+        position += 2 if word in (*_VALUED, *_OF_SQL) else 1
     return None
 
 
@@ -136,8 +138,10 @@ def arguments_of(given: Sequence[str]) -> list[str]:
     position = first_word(words)
     if position is not None:
         word = words[position]
-        if word not in NAMES and any(character in word for character in " ;\n("):
+        if word not in NAMES and any(character in word for character in " ;\n(\\"):
             words.insert(position, "sql")
+    elif any(word in _OF_SQL for word in words):
+        words.insert(0, "sql")
     return words
 
 

@@ -7,7 +7,7 @@ import textwrap
 
 from louver.trusted.apps import cli
 from louver.trusted.apps.commands import NAMES
-from louver.trusted.apps.shell import WORDS
+from louver.trusted.apps.shell.words import WORDS
 
 _INTRODUCTION = """\
 `louver "select ..."` is short for `louver sql "select ..."`. Data goes to stdout, messages go to
@@ -30,7 +30,7 @@ def page() -> str:
     out.append("## The shell\n")
     out.append(
         "`louver sql` on a terminal reads statements, each up to its semicolon, and the commands "
-        "below.\nIts history is kept in memory only.\n"
+        "below.\nIts history file stores literals of encrypted columns as `?`; see the guide.\n"
     )
     out += [f"* `{word}`: {meaning}" for word, meaning in WORDS.items()]
     return "\n".join(out) + "\n"

@@ -39,12 +39,6 @@ def hide_data_frames() -> None:
     sys.meta_path.insert(0, _Hidden)
 
 
-def show_data_frames() -> None:
-    """Undo `hide_data_frames`, for the demonstrations whose data comes as a DataFrame."""
-    if _Hidden in sys.meta_path:
-        sys.meta_path.remove(_Hidden)
-
-
 @contextmanager
 def without_collection() -> Iterator[None]:
     """Import without garbage collection; what exists afterwards is not visited again."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from louver import errors
-from louver.trusted.apps import startup, terminal
+from louver.trusted.apps import terminal
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    startup.show_data_frames()
     from louver.trusted.apps.demo.database import Demonstration
     from louver.trusted.apps.demo.lake import LakeDemonstration
     from louver.trusted.apps.demo.splinter import SplinterDemonstration

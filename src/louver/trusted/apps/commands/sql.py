@@ -1,7 +1,8 @@
 """Run SQL statements from the command line, a file or stdin, or open a shell.
 
-Prints the rows of every statement and stops at the first error. Without SQL or --file, statements
-are read from stdin; if stdin is a terminal, a shell opens.
+Prints the rows of every statement and stops at the first error. Without SQL, --command or --file,
+statements are read from stdin; if stdin is a terminal, a shell opens. A transaction that is still
+open at the end is rolled back, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -9,15 +10,24 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from louver import errors
+from louver.trusted.apps import terminal
 from louver.trusted.apps.answers import shown, statements
 from louver.trusted.apps.cli_connection import opened
+
+if TYPE_CHECKING:
+    from louver.trusted.client.dbapi import Connection
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("text", nargs="*", metavar="SQL", help="one or more statements")
+    parser.add_argument(
+        "-c", "--command", dest="texts", action="append", metavar="SQL",
+        help="run statements or a command of the shell; may be repeated",
+    )  # fmt: skip
     parser.add_argument("-f", "--file", metavar="FILE", help="read statements from a file")
     parser.add_argument(
         "--rows",
@@ -30,21 +40,43 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    if options.text and options.file:
-        raise errors.make("usage", detail="louver sql takes SQL or --file, not both")
-    text = " ".join(options.text) if options.text else None
+    sources = (options.text, options.texts, options.file)
+    if sum(map(bool, sources)) > 1:
+        raise errors.make("usage", detail="louver sql takes one of SQL, --command and --file")
+    texts = [" ".join(options.text)] if options.text else options.texts
     if options.file:
-        text = read(options.file)
-    elif text is None and not sys.stdin.isatty():
-        text = sys.stdin.read()
+        texts = [read(options.file)]
+    elif texts is None and not sys.stdin.isatty():
+        texts = [sys.stdin.read()]
     with opened(options, providers=True) as connection:
-        if text is None:
-            from louver.trusted.apps.shell import Shell
+        if texts is not None and not any(_has_words(text) for text in texts):
+            return run_statements(connection, texts, options)
+        # Imported here: a statement from the command line needs no shell.
+        from louver.trusted.apps.shell.shell import Shell
 
-            return Shell(connection, options).run()
+        shell = Shell(connection, options)
+        return shell.run() if texts is None else shell.script(texts)
+
+
+def run_statements(connection: Connection, texts: list[str], options: argparse.Namespace) -> int:
+    """Run statements to the end, or to the first error. Returns the exit code."""
+    for text in texts:
         for statement in statements(text):
             shown(connection, statement, options)
-    return 0
+    return end_transaction(connection, as_json=options.json)
+
+
+def end_transaction(connection: Connection, *, as_json: bool) -> int:
+    """Roll back a transaction that is still open, and report that as an error."""
+    if not connection.session.in_transaction:
+        return 0
+    connection.rollback()
+    return terminal.fail(errors.make("transaction.dropped"), as_json)
+
+
+def _has_words(text: str) -> bool:
+    """Whether a line begins with a backslash, as the commands of the shell do."""
+    return any(line.lstrip().startswith("\\") for line in text.split("\n"))
 
 
 def read(name: str) -> str:

@@ -1,0 +1,1 @@
+"""The shell of `louver sql`: reading, completing, remembering and printing statements."""
