@@ -284,7 +284,7 @@ def _key(name: str) -> str:
 
 def as_json(results: Report) -> dict[str, object]:
     """A report as plain data."""
-    from louver.trusted.executor.show import fact_json
+    from louver.trusted.executor.explain_leakage import fact_json
 
     return {
         "before": _estimate(results.before()),

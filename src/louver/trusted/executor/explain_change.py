@@ -24,8 +24,9 @@ def statement(
     """How the local DuckDB would run a statement; nothing is run, and nothing is sent."""
     context.require_known(tokens)
     sql, values = text.home, home_values(text, parameters)
-    if keyword(tokens[0].text) in ("CREATE", "ALTER") and not text.parameters:
-        sql = declarations.strip_enc(text.plain, tokens).sql
+    if keyword(tokens[0].text) in ("CREATE", "ALTER"):
+        # The clauses of CREATE TABLE AS precede every placeholder of its query.
+        sql = declarations.strip_enc(text.home if values else text.plain, tokens).sql
     with translated():
         rows = context.local.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
     if rows.column_names != ["explain_key", "explain_value"]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
+from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.answer import Clock
@@ -194,6 +195,30 @@ def _printed(parts: Parts, remote: RemoteQuery, tables: Tables, usable: bool) ->
     return Template(sql, tuple(printer.constants))
 
 
+def scan_facts(
+    backend: Backend,
+    table: Table,
+    where: RowFilter | None = None,
+    columns: Sequence[str] | None = None,
+) -> list[Fact]:
+    """What reading a table for a change shows."""
+    remote, source = _scan(backend, table, columns, where)
+    return choose.reads(remote, [source])
+
+
+def _scan(
+    backend: Backend, table: Table, columns: Sequence[str] | None, where: RowFilter | None
+) -> tuple[RemoteQuery, Source]:
+    names = [c.name for c in table.columns] if columns is None else list(columns)
+    ref = where.source if where else TableRef(0, table.name, table.id)
+    source = Source(ref.slot, ref.alias, table, backend)
+    outputs = [choose.stored(name, source, name) for name in names]
+    nodes = where.nodes if where else ()
+    home = (table.schema, table.name)
+    remote = RemoteQuery(home, (ref,), (), tuple(outputs), nodes, whole_table=True)
+    return remote, source
+
+
 def _scanned(
     parts: Parts, table: Table, columns: Sequence[str] | None, where: RowFilter | None
 ) -> Iterator[pa.Table]:
@@ -202,13 +227,7 @@ def _scanned(
     A scan without a filter shows sizes only. A repeated row is found out at the end and, where
     there is no filter, a missing one too.
     """
-    names = [c.name for c in table.columns] if columns is None else list(columns)
-    ref = where.source if where else TableRef(0, table.name, table.id)
-    source, tables = Source(ref.slot, ref.alias, table, parts.backend), {table.id: table}
-    outputs = [choose.stored(name, source, name) for name in names]
-    nodes = where.nodes if where else ()
-    home = (table.schema, table.name)
-    remote = RemoteQuery(home, (ref,), (), tuple(outputs), nodes, whole_table=True)
+    (remote, source), tables = _scan(parts.backend, table, columns, where), {table.id: table}
     statement = _bound(parts, remote, tables, where.literals if where else [])
     request = (statement.sql, statement.constants)
     condition = condition_of(request, [table], lambda _: parts.state.catalog.stamp)

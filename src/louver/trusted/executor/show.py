@@ -16,6 +16,7 @@ from louver.names import fold, keyword
 from louver.trusted.executor import (
     binding,
     cardinality,
+    explain_leakage,
     federation,
     prepared,
     reported_leakage,
@@ -28,9 +29,8 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
 from louver.trusted.executor.explain_change import analyzed
-from louver.trusted.executor.explain_change import statement as explained_at_home
 from louver.trusted.executor.front import Common, Configurable
-from louver.trusted.executor.ledger import Fact, so_far
+from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.schema import head
 from louver.trusted.executor.schema_queries import asks_schema
 from louver.trusted.planner import explain as explaining
@@ -40,7 +40,6 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.trees import parse
-from louver.trusted.vault.scheme import scheme_of
 
 FORMATS = ("text", "json", "mermaid")
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
@@ -183,9 +182,9 @@ def explained(
         transaction.refresh(context, words)
     if not is_query(words) and not describes(words):
         first = "".join(lexer.words(words, 1))
-        if leakage or first in ("", "EXPLAIN"):
-            raise errors.make("sql.unsupported", statement=f"EXPLAIN (LEAKAGE) {first}")
-        return explained_at_home(context, text, words, parameters, form)
+        if first in ("", "EXPLAIN"):
+            raise errors.make("sql.unsupported", statement=f"EXPLAIN {first}".rstrip())
+        return explain_leakage.change(context, text, words, parameters, leakage=leakage, form=form)
     with federation.over(context, lexer.tokens(text.plain)) as other:
         return _explained(other, text, parameters, leakage=leakage, form=form)
 
@@ -203,7 +202,7 @@ def _explained(
     new = context.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
     sent = [statement.sql for statement in ready.statements]
-    layers = _layers(context, ready.plan)
+    layers = explain_leakage.layers_of(context, ready.plan.opens)
     listed = [f"{other['column']}: {other['layer']} layer (now {other['now']})" for other in layers]
     warnings = cardinality.warned(new, context.catalog) if leakage else []
     if form == "mermaid":
@@ -215,37 +214,11 @@ def _explained(
         ready.plan,
         sent,
         ready.home_sql,
-        _sentences(context, new) if leakage else None,
-        _sentences(context, paid),
+        explain_leakage.sentences(context, new) if leakage else None,
+        explain_leakage.sentences(context, paid),
         listed,
         warnings,
     )
-
-
-def _layers(context: Context, plan: Plan) -> list[dict[str, str]]:
-    """The layers that running a plan would open: a query after it finds them open."""
-    results = []
-    for opening in plan.opens:
-        table, column = context.catalog.column(opening.table, opening.column)
-        row = scheme_of(opening.onion)
-        now = row.rank(column.layers.get(opening.onion, ""))
-        if now >= row.rank(opening.state):
-            continue
-        shown = row.layers[now].called
-        results.append(
-            {
-                "column": f"{table.label}.{column.name}",
-                "layer": row.layer(opening.state).called,
-                "now": f"open for {shown}" if now else shown,
-            }
-        )
-    return results
-
-
-def _sentences(context: Context, facts: list[Fact]) -> list[str]:
-    """Two kinds of facts may say the same to people; once is enough."""
-    sentences = [(f"{fact.text} [{fact.level}]", context.ledger.conditions(fact)) for fact in facts]
-    return list(dict.fromkeys(text + so_far(count) for text, count in sentences))
 
 
 def _as_json(
@@ -280,8 +253,8 @@ def _as_json(
     }
     if leakage:
         body["reveals"] = {
-            "new": [fact_json(fact) for fact in new],
-            "known": [fact_json(fact) for fact in paid],
+            "new": [explain_leakage.fact_json(fact) for fact in new],
+            "known": [explain_leakage.fact_json(fact) for fact in paid],
         }
     return body
 
@@ -291,17 +264,6 @@ def _expected(remote: RemoteQuery) -> dict[str, int]:
         return {}
     rows = round(remote.rows)
     return {"expected_rows": rows, "expected_bytes": rows * remote.width}
-
-
-def fact_json(fact: Fact) -> dict[str, Any]:
-    """A fact as plain data."""
-    return {
-        "table": fact.table,
-        "columns": list(fact.columns),
-        "level": fact.level,
-        "kind": fact.kind,
-        "reveals": fact.text,
-    }
 
 
 def show(

@@ -39,11 +39,16 @@ def explain(
         )
     lines.append(_block("home", home_sql))
     if new is not None:
-        lines.append("reveals  " + ("nothing new" if not new else ""))
-        lines += [f"         + {text}" for text in new]
-        lines += [f"         = {text} (known already)" for text in paid]
-        lines += [f"warning  {text}" for text in warnings]
+        lines += leakage(new, paid, warnings)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def leakage(new: Sequence[str], paid: Sequence[str], warnings: Sequence[str]) -> list[str]:
+    """What a statement would reveal, what of that is known already, and of what to be warned."""
+    lines = ["reveals" if new else "reveals  nothing new"]
+    lines += [f"         + {text}" for text in new]
+    lines += [f"         = {text} (known already)" for text in paid]
+    return lines + [f"warning  {text}" for text in warnings]
 
 
 def _expected(remote: RemoteQuery) -> str:

@@ -36,6 +36,18 @@ def require(
 
     ``reading`` are the tokens of what is read, where the rest only says what is written.
     """
+    leaks = facts(context, words, table, reading)
+    if leaks:
+        federation.record(context, leaks, f"a change of {table.label}")
+
+
+def facts(
+    context: Context,
+    words: statement_parts.Words,
+    table: Table,
+    reading: Sequence[Token] | None = None,
+) -> list[Fact]:
+    """What a change shows by what it depends on; raises if it may not."""
     shape = (table.key, lexer.shape(words.plain, words.tokens).key)
     leaks = context.state.flows.get(shape)
     if leaks is None:
@@ -50,23 +62,28 @@ def require(
             if len(context.state.flows) >= MOST_SHAPES:
                 context.state.flows.pop(next(iter(context.state.flows)))
             context.state.flows[shape] = leaks
-    if leaks:
-        # What a text means depends on variables, views and rows: each change is a condition.
-        facts = with_condition(leaks, secrets.token_hex(8))
-        federation.record(context, facts, f"a change of {table.label}")
+    # What a text means depends on variables, views and rows: each change is a condition.
+    return with_condition(leaks, secrets.token_hex(8))
 
 
 def require_insert(
     context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
 ) -> None:
-    """The same of an INSERT without a way out for conflicts. Constants depend on nothing, and a
-    text may hold many of them.
-    """
+    """The same of an INSERT without a way out for conflicts."""
+    leaks = of_insert(context, words, parts, table)
+    if leaks:
+        federation.record(context, leaks, f"a change of {table.label}")
+
+
+def of_insert(
+    context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
+) -> list[Fact]:
+    """What such an INSERT shows. Constants depend on nothing, and a text may hold many of them."""
     source = words.tokens[parts.source : parts.source_end]
     if all(map(_is_constant, source)) and _defaults_are_constant(context, table):
-        return
+        return []
     reading = [*words.tokens[: parts.verb], *words.tokens[parts.source :]]
-    require(context, words, table, reading)
+    return facts(context, words, table, reading)
 
 
 def _bind(context: Context, words: statement_parts.Words) -> None:

@@ -68,7 +68,7 @@ def insert(
     statement_parts.require_named(context.catalog, words)
     parts = statement_parts.parse_insert(words)
     table = statement_parts.target(words, parts.verb, context.catalog)
-    if table is None or parts.alternative or _reads_elsewhere(context, words, parts):
+    if table is None or parts.alternative or reads_elsewhere(context, words, parts):
         return change(context, text, tokens, parameters)
     clock = Clock()
     flow.require_insert(context, words, parts, table)
@@ -116,7 +116,7 @@ def insert_many(
         or parts.alternative
         or not simple
         or parts.returning != parts.end
-        or _reads_elsewhere(context, words, parts)
+        or reads_elsewhere(context, words, parts)
     ):
         return _one_by_one(context, text, tokens, parameter_rows)
     flow.require_insert(context, words, parts, table)
@@ -198,7 +198,7 @@ def _as_columns(rows: Sequence[list[object]], places: Sequence[int]) -> pa.Table
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def _reads_elsewhere(
+def reads_elsewhere(
     context: Context, words: statement_parts.Words, parts: statement_parts.Insert
 ) -> bool:
     """Whether tables are read other than by one query as the source: by subqueries in VALUES

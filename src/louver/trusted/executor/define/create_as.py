@@ -20,7 +20,15 @@ from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import fill, new_tables
-from louver.trusted.executor.schema import head, objects, representations, sequences, tables
+from louver.trusted.executor.schema import (
+    constraints,
+    head,
+    objects,
+    representations,
+    sequences,
+    tables,
+)
+from louver.trusted.executor.stated import Stated
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer, trees
@@ -174,9 +182,41 @@ def _parts(context: Context, text: lexer.Text, tokens: Sequence[Token], at: int)
         declare.listed_names(tokens[:at]),
         query,
         lexer.tokens(query.plain),
-        tables.label_of(start.target[0] or context.catalog.schema, start.name[-1]),
+        tables.label_of(*_key(context, tokens)),
         empty,
     )
+
+
+def stated(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Stated:
+    """What the statement would show; nothing is read, and nothing is created."""
+    parts = _parts(context, text, tokens, query_of(tokens, head.read(tokens).end))
+    sources, result = lineage(context, parts.query, parts.tokens), Stated()
+    if context.local.is_pivot_by_rows(parts.query.home, parts.tokens):
+        require_form(sources)
+        return result
+    described = context.local.describe(parts.query.home, home_values(parts.query, parameters))
+    columns = parts.renamed(described)
+    protection = _protected(context, parts, columns, sources)
+    scratch = context.catalog.copy()
+    table = Table(*_key(context, tokens), scratch.take_table_id())
+    table.columns = [
+        tables.make_column(scratch, n, t, protection[fold(n)], constraints.Known(), context.backend)
+        for n, t in columns
+    ]
+    if not parts.empty:
+        _require_flow(context, parts, columns, sources)
+        result.add_query(context, parts.query, parameters)
+        flow = permit.Judge(sources.catalog, table).judge(_flow(table.columns, sources))
+        result.facts += with_condition(flow, secrets.token_hex(8))
+        result.facts += row_writer.at_rest(table)
+    return result
+
+
+def _key(context: Context, tokens: Sequence[Token]) -> tuple[str, str]:
+    start = head.read(tokens)
+    return start.target[0] or context.catalog.schema, start.name[-1]
 
 
 def _stored(

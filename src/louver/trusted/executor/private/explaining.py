@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from louver import errors
-from louver.trusted.executor import show
+from louver.trusted.executor import explain_leakage, show
 from louver.trusted.executor.private import asking
 from louver.trusted.executor.private.context import ProviderContext
 from louver.trusted.planner.private import cost as costs
@@ -35,8 +35,8 @@ def explained(context: ProviderContext, question: Question, *, leakage: bool, fo
         }  # fmt: skip
         if leakage:
             body["reveals"] = {
-                "new": [show.fact_json(fact) for fact in new],
-                "known": [show.fact_json(fact) for fact in facts if fact not in new],
+                "new": [explain_leakage.fact_json(fact) for fact in new],
+                "known": [explain_leakage.fact_json(fact) for fact in facts if fact not in new],
             }
         return json.dumps(body, indent=2)
     if form == "mermaid":

@@ -1,0 +1,112 @@
+"""What a change would show a server, for EXPLAIN (LEAKAGE): nothing is read, written or opened.
+
+It is said for the case that the change finds rows to change and that they are new. A change that
+the flow rule refuses is refused here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.executor import constraint_check, row_writer, server_storage
+from louver.trusted.executor.change import changing, flow, statement_parts
+from louver.trusted.executor.change.inserting import reads_elsewhere
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.stated import Stated
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import fact
+
+VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY")
+
+
+def stated(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Stated:
+    """What a change would show."""
+    words = statement_parts.words_of(text, tokens, parameters)
+    result = Stated()
+    if keyword(tokens[0].text) == "COPY":
+        _copy(context, words, result)
+        return result
+    if keyword(tokens[0].text) == "TRUNCATE":
+        position = 2 if words.keyword(1) == "TABLE" else 1
+        schema, name, _ = statement_parts.qualified(words, position)
+        result.add_scan(context, _required(context.catalog.named(schema, name), name))
+        return result
+    statement_parts.require_named(context.catalog, words)
+    verb = statement_parts.verb_place(words)
+    table = _required(statement_parts.target(words, verb, context.catalog), "of this database")
+    if words.keyword(verb) == "INSERT":
+        parts = statement_parts.parse_insert(words)
+        if not parts.alternative and not reads_elsewhere(context, words, parts):
+            _insert(context, words, parts, table, result)
+            return result
+    _change(context, words, verb, table, result)
+    return result
+
+
+def _insert(
+    context: Context,
+    words: statement_parts.Words,
+    parts: statement_parts.Insert,
+    table: Table,
+    result: Stated,
+) -> None:
+    result.facts += flow.of_insert(context, words, parts, table)
+    names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
+    if statement_parts.tables_named(context.catalog, names):
+        before, first = words.text(0, parts.verb)
+        own, second = words.text(parts.source, parts.source_end, len(first))
+        (query,) = lexer.split(f"{before} {own}")
+        result.add_query(context, query, [*first, *second])
+    _appended(context, table, result)
+
+
+def _change(
+    context: Context, words: statement_parts.Words, verb: int, table: Table, result: Stated
+) -> None:
+    result.facts += flow.facts(context, words, table)
+    plan = changing.planned(context, words, verb, table)
+    for other in map(context.catalog.by_id, plan.rehearsed):
+        result.add_scan(context, other, plan.filter)
+    columns = [column for column in table.columns if column.encrypted]
+    if columns:
+        result.facts.append(fact("rows.write", table, columns))
+    if words.keyword(verb) != "DELETE":
+        result.facts += row_writer.at_rest(table)
+
+
+def _copy(context: Context, words: statement_parts.Words, result: Stated) -> None:
+    """COPY … FROM writes like INSERT; COPY … TO reads like a query."""
+    position = 1
+    if words.keyword(1) == "(":
+        raise errors.make("sql.unsupported", statement="EXPLAIN (LEAKAGE) COPY … TO")
+    schema, name, end = statement_parts.qualified(words, position)
+    position = next((i for i in range(end, len(words.tokens)) if words.keyword(i) == "FROM"), -1)
+    if position < 0:
+        raise errors.make("sql.unsupported", statement="EXPLAIN (LEAKAGE) COPY … TO")
+    _appended(context, _required(context.catalog.named(schema, name), name), result)
+
+
+def _appended(context: Context, table: Table, result: Stated) -> None:
+    """New rows, and the keys that they are compared with."""
+    rules = constraint_check.rules(context, table)
+    if rules.keys:
+        result.facts += server_storage.scan_facts(context.backend, table, None, rules.key_columns())
+    for foreign in rules.foreign:
+        parent = constraint_check.parent_of(context, foreign)
+        result.facts += server_storage.scan_facts(
+            context.backend, parent, None, foreign.parent_columns
+        )
+    result.facts += row_writer.at_rest(table)
+
+
+def _required(table: Table | None, name: str) -> Table:
+    if table is None:
+        raise errors.make("table.missing", table=name)
+    return table

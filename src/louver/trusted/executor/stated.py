@@ -1,0 +1,31 @@
+"""What a statement would show that changes data or schema, collected for EXPLAIN (LEAKAGE)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from louver.trusted.executor import select, server_storage
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.ledger import Fact
+from louver.trusted.planner.ir import Opening, RowFilter
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+
+
+@dataclass(slots=True)
+class Stated:
+    """What would be shown, and the layers that would be opened."""
+
+    facts: list[Fact] = field(default_factory=list)
+    opens: list[Opening] = field(default_factory=list)
+
+    def add_query(self, context: Context, text: lexer.Text, parameters: Sequence[object]) -> None:
+        """Add what a query shows that is run as a part of the statement."""
+        plan, shape = context.planner.plan(text, list(parameters), context.catalog)
+        self.facts += select.stated(context, plan, shape)
+        self.opens += plan.opens
+
+    def add_scan(self, context: Context, table: Table, where: RowFilter | None = None) -> None:
+        """Add what it shows that a table is read."""
+        self.facts += server_storage.scan_facts(context.backend, table, where)
