@@ -312,6 +312,28 @@ def test_a_prefix_is_a_range_of_codes(onions) -> None:
     assert "<=" in text
 
 
+def test_a_sample_is_taken_where_the_rows_are(sealed) -> None:
+    """The server sends as many rows as are wanted, of a sample that is drawn before WHERE."""
+    for size in (0, 1, 7, 120, 500):
+        relation = sealed.louver.sql(f"SELECT id, dist FROM f USING SAMPLE {size} ROWS")
+        rows = relation.fetchall()
+        assert len(rows) == len(set(rows)) == min(size, 120)
+    (text,) = sealed.louver.sql("SELECT id FROM f USING SAMPLE 7 ROWS").remote_sql()
+    assert text.endswith("LIMIT 7")
+    every = set(sealed.run("SELECT id, dist FROM f"))
+    drawn = {
+        tuple(sealed.louver.sql("SELECT id, dist FROM f USING SAMPLE 3 ROWS").fetchall())
+        for _ in range(9)
+    }
+    assert len(drawn) > 1
+    assert all(set(rows) <= every for rows in drawn)
+    ((count,),) = sealed.louver.sql("SELECT count(*) FROM f USING SAMPLE 9 ROWS").fetchall()
+    assert count == 9
+    sealed.run("SELECT count(*) FROM f WHERE id >= 0 USING SAMPLE 120 ROWS")
+    sealed.run("SELECT sum(dist), max(id) FROM f USING SAMPLE 120 ROWS")
+    sealed.run("SELECT id FROM f USING SAMPLE reservoir(5 ROWS) REPEATABLE (3)")
+
+
 TRICKY = [
     "SELECT k, largest(3) FROM c",
     "SELECT k, largest(n) FROM c",

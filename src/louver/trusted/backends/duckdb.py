@@ -28,6 +28,7 @@ _OPERATIONS = {
     # Of codes and sealed values: a column of the row with the least or greatest key, and of that
     # row (sealed value, row id) for an order code.
     "of_least": "arg_min(⟦0⟧, ⟦1⟧)",
+    "random": "random()",
     "of_greatest": "arg_max(⟦0⟧, ⟦1⟧)",
     "min_value": f"struct_extract({_LEAST}, 1)",
     "min_row": f"struct_extract({_LEAST}, 2)",
@@ -54,7 +55,7 @@ _FUNCTIONS = frozenset(
         "sdb_mul sdb_linear sdb_add sdb_add_kept sdb_key_update sdb_compare sdb_compare_kept "
         "sdb_compare_sum sdb_sum sdb_cartprod sdb_residue sdb_order sdb_powers "
         "list encode sum min max arg_min arg_max row struct_extract row_set text_match "
-        "ore_compare hom_sum coalesce try"
+        "ore_compare hom_sum coalesce try random"
     ).split()
 )
 _TYPES = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from louver.names import fold
+from louver.names import fold, keyword
 from louver.trusted.planner.ir import Node, Plain, Sql
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.operators.encoded import INEXACT
@@ -40,8 +40,32 @@ def pushed(select: exp.Select, scope: Scope) -> tuple[list[Node], str]:
     return known, limit
 
 
+def sampled(select: exp.Select, scope: Scope) -> tuple[exp.Select, Node, str] | None:
+    """USING SAMPLE of so many rows of one table: the block without it, in which order the server
+    takes rows, and how many. DuckDB samples before WHERE. With a seed the sample is DuckDB's own.
+    """
+    sample = select.args.get("sample")
+    if not isinstance(sample, exp.TableSample) or len(scope.sources) != 1:
+        return None
+    if set(filter(sample.args.get, sample.args)) - {"method", "size"}:
+        return None
+    size, method = sample.args.get("size"), sample.args.get("method")
+    if method is None or keyword(method.name) != "RESERVOIR":
+        return None
+    limit = _text(size, scope)
+    order = scope.operation("random")
+    if not limit or order is None:
+        return None
+    copy = select.copy()
+    copy.set("sample", None)
+    return copy, order, limit
+
+
 def _number(clause: exp.Expr | None, scope: Scope) -> str:
-    value = clause.expression if clause is not None else None
+    return _text(clause.expression if clause is not None else None, scope)
+
+
+def _text(value: exp.Expr | None, scope: Scope) -> str:
     if not isinstance(value, exp.Literal) or value.is_string:
         return ""
     start = value.meta.get("start")

@@ -67,6 +67,9 @@ def plan_block(
     of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
     """
     scope = Scope(sources, shape, servers.modulus_bits, parameters, describe=describe)
+    sample = order_limit.sampled(select, scope)
+    if sample is not None:
+        return _sampled(*sample, scope, target)
     selection.require_vocabulary(select, scope)
     select = selection.distinct_as_group(select, scope)
     rewrite.ask_types(select, scope, describe)
@@ -93,6 +96,14 @@ def plan_block(
         # More rows would come than the answer has.
         raise Unsplit
     return _rows(select, scope, joins, where, rest, target)
+
+
+def _sampled(select: exp.Select, order: Node, limit: str, scope: Scope, target: str) -> BlockPlan:
+    """So many rows of the one table; all conditions are applied to these locally."""
+    selection.require_vocabulary(select, scope)
+    where = select.args.get("where")
+    rest = selection.conjuncts(where.this if where else None)
+    return _rows(select, scope, [], [], rest, target, [order], limit)
 
 
 def _joins(select: exp.Select, scope: Scope) -> list[Joined]:
