@@ -17,6 +17,7 @@ SECTIONS = {
     "sums": "bench.sums",
     "settled": "bench.settled",
     "commands": "bench.commands",
+    "profiles": "bench.profiles",
     "planning": "bench.planning",
     "statements": "bench.statements",
     "range": "bench.ranges",

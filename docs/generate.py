@@ -6,6 +6,7 @@ Each page has one function below that returns its text. `make docs` writes the p
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from collections.abc import Callable
@@ -172,7 +173,8 @@ def cli_page() -> str:
     return f"{GENERATED}\n{reference.page()}"
 
 
-README_MARKS = ("<!-- example of ceilings: written by `make docs` -->", "<!-- end of example -->")
+README_MARKS = ("<!-- profiles: measured by `python -m bench profiles` -->", "<!-- end -->")
+MEASURED = FOLDER.parent.parent / "bench" / "results" / "profiles.json"
 CEILINGS_INTRODUCTION = """\
 What one query costs and shows under three ceilings, as `EXPLAIN (LEAKAGE)` prints it
 (`python -m louver.trusted.apps.demo.ceilings`). The table has 20,000 rows; `name` and `salary` may
@@ -195,11 +197,14 @@ def _example() -> str:
 
 
 def readme() -> str:
-    """The README with the same example between its marks."""
+    """The README with the table of profiles that was measured last."""
     text = (FOLDER.parent.parent / "README.md").read_text(encoding="utf-8")
     before, mark, rest = text.partition(README_MARKS[0] + "\n")
     _, end, after = rest.partition(README_MARKS[1])
-    return f"{before}{mark}{_example()}{end}{after}"
+    (grid,) = json.loads(MEASURED.read_text(encoding="utf-8"))["grids"]
+    lines = [grid["header"], ["---"] * len(grid["header"]), *grid["rows"]]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"{before}{mark}{table}{end}{after}"
 
 
 def _wrapped(text: str, indent: str) -> str:

@@ -1,6 +1,6 @@
 """`EXPLAIN (LEAKAGE)` of one query under three ceilings, on a generated table.
 
-`docs/generate.py` writes the output into docs/reference/ceilings.md and into the README.
+`docs/generate.py` writes the output into docs/reference/ceilings.md.
 """
 
 from __future__ import annotations
