@@ -177,7 +177,7 @@ def test_bad_files(source: Path, session: Session, tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path, text):
         with pytest.raises(errors.OperationalError) as raised:
             transfer.encrypt(session.context, path)
-        assert raised.value.code == "load.file"
+        assert raised.value.code == "file.database"
     session.execute("CREATE TABLE empty (a INT)")
     with pytest.raises(errors.ProgrammingError) as taken:
         transfer.encrypt(session.context, source)

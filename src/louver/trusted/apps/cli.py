@@ -76,7 +76,7 @@ def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS)
         "--profile",
         metavar="NAME",
         default=default,
-        help="the meaning of ENC without a scheme: sealed, cryptdb or sdb (default: sealed)",
+        help="the meaning of ENC without USING: sealed (default), sdb, or cryptdb, which is onion",
     )
     group.add_argument(
         "--policy",

@@ -54,6 +54,8 @@ def fail(error: errors.Error, as_json: bool) -> int:
     else:
         label = styled("louver:", "red", sys.stderr)
         say(f"{label} {error}")
+    if error.code in ("interrupted", "load.interrupted"):
+        return 130
     return 2 if error.code == "usage" else error.exit_code
 
 

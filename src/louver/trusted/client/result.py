@@ -107,7 +107,9 @@ class Result:
         if total > max_rows:
             first = max_rows - max_rows // 2
             rows = pa.concat_tables([rows.slice(0, first), rows.slice(total - max_rows // 2)])
-        return box(self.answer.columns, self.texts(rows), total=total, max_width=max_width)
+        wrapped = self.answer.columns[-1:] == [("reveals", "VARCHAR")]
+        texts = self.texts(rows)
+        return box(self.answer.columns, texts, total=total, max_width=max_width, wrapped=wrapped)
 
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
         """All rows, or the given ones, with every value as text, as DuckDB prints it."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from louver.names import fold
 
@@ -37,10 +39,12 @@ def box(
     total: int | None = None,
     max_width: int | None = None,
     ascii_only: bool | None = None,
+    wrapped: bool = False,
 ) -> str:
     """The rows (values as text, None for NULL) as a table.
 
-    ``total`` is the total number of rows if only the first and last are given.
+    ``total`` is the total number of rows if only the first and last are given. ``wrapped`` values
+    continue on the next line where others are cut.
     """
     total = len(rows) if total is None else total
     if not columns:
@@ -60,8 +64,12 @@ def box(
     for number, row in enumerate(cells):
         if number == gap:
             lines += [_line([_centred("·", w) for w in widths])] * 3
-        parts = zip(shown, widths, right, strict=True)
-        lines.append(_line([_aligned(row[i], w, to_right) for i, w, to_right in parts]))
+        folded = [
+            _folded(row[i], w) if wrapped else [row[i]] for i, w in zip(shown, widths, strict=True)
+        ]
+        for texts in zip_longest(*folded, fillvalue=""):
+            parts = zip(texts, widths, right, strict=True)
+            lines.append(_line([_aligned(text, w, to_right) for text, w, to_right in parts]))
     lines.append(_rule("└┴┘", widths))
     lines += _footer(total, len(rows), len(columns), len(shown))
     text = "\n".join(lines)
@@ -164,6 +172,11 @@ def measure(text: str) -> int:
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
     )
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """A text in lines of at most ``width`` characters."""
+    return textwrap.wrap(text, width) or [""]
 
 
 def _cut(text: str, width: int) -> str:

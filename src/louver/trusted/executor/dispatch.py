@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 
 from sqlglot.tokens import Token
@@ -109,6 +110,7 @@ _HANDLERS: dict[str, Handler] = {
 
 #: Options of readers of CSV that make tables in the DuckDB that reads; locally they would go at
 #: once.
+_REFUSED = {"INSTALL", "LOAD", "REINDEX", "GRANT", "REVOKE", "SAVEPOINT", "LOCK", "REFRESH"}
 _REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
 
 
@@ -126,5 +128,8 @@ def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
         raise errors.make("sql.unsupported", statement="A table of rejected lines of a CSV file")
     known = _HANDLERS.get(word)
     if known is None:
+        close = difflib.get_close_matches(word, _HANDLERS, n=1, cutoff=0.7)
+        if close and word not in _REFUSED:
+            raise errors.make("sql.word", word=tokens[0].text, close=close[0])
         raise errors.make("sql.unsupported", statement=word or "an empty statement")
     return known

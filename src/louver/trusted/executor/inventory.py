@@ -73,7 +73,7 @@ def macros(path: Path, directory: str) -> list[HomeObject]:
             scratch.execute(f"EXPORT DATABASE '{folder}'")
             text = (Path(folder) / "schema.sql").read_text(encoding="utf-8")
     except duckdb.Error as error:
-        raise errors.make("load.file", path=str(path), detail=str(error)) from None
+        raise errors.make("file.database", path=str(path), detail=str(error)) from None
     finally:
         scratch.close()
     results = []

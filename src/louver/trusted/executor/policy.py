@@ -127,6 +127,8 @@ class Policy:
             if not ceiling and scheme in ("", rule.scheme):
                 ceiling = rule.ceiling
             scheme = scheme or rule.scheme
+        if declared is not None and declared.scheme:
+            _require_stored(table, column, type_, scheme)
         existing_rows = self._resolved(table, column, type_, scheme, ceiling)
         return self.detailed(existing_rows, table, column, declared)
 
@@ -193,6 +195,16 @@ class Policy:
         if self.profile == "cryptdb":
             return "onion"
         return "sdb" if self.profile == "sdb" and ceiling in ("", "plaintext") else "sealed"
+
+
+def _require_stored(table: str, column: str, type_: str, scheme: str) -> None:
+    """Raise where a statement asks for a scheme of numbers for a nested value, which would be
+    sealed as a whole. Other types that a scheme does not store are sealed, as in a policy.
+    """
+    row = schemes.using(scheme)
+    nested = type_.endswith("]") or type_.startswith(("STRUCT(", "MAP(", "UNION("))
+    if row is not None and nested and not row.takes(type_):
+        raise errors.make("enc.type", table=table, column=column, scheme=scheme, type=type_)
 
 
 def _in_files(table: str, column: str, declared: Declared | None, rule: Rule | None) -> Protection:

@@ -9,6 +9,7 @@ from louver.names import fold
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
+from louver.trusted.executor.lake import token_values
 from louver.trusted.executor.ledger import Fact, so_far
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
@@ -70,12 +71,19 @@ def _told(context: Common) -> dict[Fact, str]:
     here = {(f.table, f.columns, f.level, f.text) for f in facts if not ledger.gone(f)}
     results = {}
     for fact in facts:
-        text = fact.text + so_far(ledger.conditions(fact))
+        text = _readable(context, fact) + so_far(ledger.conditions(fact))
         if not ledger.gone(fact):
             results[fact] = text
         elif (fact.table, fact.columns, fact.level, fact.text) not in here:
             results[fact] = f"{text} (of a table that was dropped)"
     return results
+
+
+def _readable(context: Common, fact: Fact) -> str:
+    """The sentence of a fact; the range of a token as values of its column."""
+    table = next((t for t in context.catalog.tables.values() if t.label == fact.table), None)
+    column = table.column(fact.columns[0]) if table is not None and fact.columns else None
+    return fact.text if column is None else token_values.readable(fact.text, column)
 
 
 def _label(context: Common, name: str) -> str:

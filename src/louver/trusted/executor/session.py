@@ -31,6 +31,7 @@ from louver.trusted.executor.answer import Answer, Described
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.containment import contained, recovered
 from louver.trusted.executor.context import Context, Opener, no_opener
+from louver.trusted.executor.error_position import in_own_words
 from louver.trusted.executor.front import Resolve
 from louver.trusted.executor.ledger import Ledger
 from louver.trusted.executor.local.local_engine import LocalEngine
@@ -107,7 +108,8 @@ class Session:
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
-        return self.context.run(text, parameters)
+        with in_own_words(text.home):
+            return self.context.run(text, parameters)
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
         """Run a SELECT, and nothing around it."""
@@ -122,7 +124,7 @@ class Session:
     ) -> Described | None:
         """What is known of a query before it runs; None for what is not a query."""
         tokens = lexer.tokens(text.plain)
-        with contained(self):
+        with contained(self), in_own_words(text.home):
             if not show.is_query(tokens) and not show.describes(tokens):
                 return None
             dispatch.handler(tokens, self.context)

@@ -27,6 +27,8 @@ Progress = Callable[[int, int], None]
 """Rows done and total rows."""
 _CACHE = "128MiB"
 """DuckDB's memory limit for a file that is scanned once."""
+#: A DuckDB file has these four bytes after a checksum of eight.
+_MAGIC, _MAGIC_END = b"DUCK", 12
 _Connection = duckdb.DuckDBPyConnection
 
 
@@ -41,7 +43,11 @@ def encrypt(
     """
     path = Path(source)
     if not path.is_file():
-        raise errors.make("load.file", path=str(path), detail="the file does not exist")
+        raise errors.make("file.database", path=str(path), detail="the file does not exist")
+    with path.open("rb") as file:
+        if file.read(_MAGIC_END)[-len(_MAGIC) :] != _MAGIC:
+            detail = "it is not a DuckDB database"
+            raise errors.make("file.database", path=str(path), detail=detail)
     macros = inventory.macros(path, context.local.directory)
     with _reading(context, path) as plain:
         items = inventory.of(plain) + macros
@@ -64,7 +70,7 @@ def _reading(context: Context, path: Path) -> Iterator[_Connection]:
         options = {**context.local.options(), "memory_limit": _CACHE}
         plain = duckdb.connect(str(path), read_only=True, config=options)
     except duckdb.Error as error:
-        raise errors.make("load.file", path=str(path), detail=str(error)) from None
+        raise errors.make("file.database", path=str(path), detail=str(error)) from None
     try:
         yield plain
     finally:

@@ -355,6 +355,10 @@ def _check_file(path: str) -> None:
         raise errors.make("key.io", path=path, detail=str(error.strerror)) from error
     if not stat.S_ISREG(status.st_mode):
         raise errors.make("key.format", path=path, detail="it is not a regular file")
+    with Path(path).open("rb") as file:
+        head = file.read(10)  # a comment or the name of the format, and no part of the key
+    if not head.startswith((b"#", b"LOUVER-KEY")):
+        raise errors.make("key.format", path=path, detail="it does not begin as a key file does")
     if status.st_mode & 0o077:
         raise errors.make("key.mode", path=path, mode=f"{stat.S_IMODE(status.st_mode):04o}")
 

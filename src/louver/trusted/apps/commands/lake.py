@@ -27,13 +27,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     files = actions.add_parser(
         "files", help="list the files that a query would fetch; reads no data"
     )
-    files.add_argument("query", metavar="QUERY")
+    files.add_argument("query", metavar="QUERY", help="a SELECT on tables of the lake")
     history = actions.add_parser("history", help="list the snapshots of a table")
     history.add_argument("table", metavar="TABLE")
     compact = actions.add_parser("compact", help="merge small files, or sort all rows again")
     compact.add_argument("table", metavar="TABLE")
     compact.add_argument("--rows", type=int, metavar="N", help="rows per file")
-    compact.add_argument("--order-by", nargs="+", default=[], metavar="COLUMN")
+    compact.add_argument(
+        "--order-by", nargs="+", default=[], metavar="COLUMN", help="sort all rows by these columns"
+    )
     reindex = actions.add_parser("reindex", help="rebuild the index of all files")
     reindex.add_argument("table", metavar="TABLE")
     expire = actions.add_parser(
@@ -88,9 +90,10 @@ def _done(
         return {"tables": tables}, lines
     if action == "history":
         rows = lake.history(options.table).to_pylist()
-        lines = [
-            f"{row['snapshot_id']}  {row['made']:%Y-%m-%d %H:%M:%S}  {row['files']:,} files  "
-            f"{row['rows']:,} rows  {row['bytes']:,} bytes"
+        lines = [f"{'snapshot':<20}  {'time (UTC)':<19}  {'files':>9}  {'rows':>13}  {'bytes':>15}"]
+        lines += [
+            f"{row['snapshot_id']:<20}  {row['made']:%Y-%m-%d %H:%M:%S}  {row['files']:>9,}  "
+            f"{row['rows']:>13,}  {row['bytes']:>15,}"
             for row in rows
         ]
         return {"snapshots": rows}, lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 
+from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import opened
 
@@ -22,7 +23,10 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     with opened(options) as connection:
         start = time.perf_counter()
-        rows = connection.load(options.table, options.file)
+        try:
+            rows = connection.load(options.table, options.file)
+        except KeyboardInterrupt:
+            raise errors.make("load.interrupted", table=options.table) from None
         spent = time.perf_counter() - start
     if options.json:
         terminal.out_json({"ok": True, "table": options.table, "rows": rows, "seconds": spent})

@@ -144,10 +144,10 @@ class LakeDemonstration:
         for text in relation.remote_sql():
             self._console.say(f"  the service got: {text}", "yellow")
         fetched = connection.lake.fetched()[-1]
-        share = fetched.fetched_bytes / max(fetched.total_bytes, 1)
         self._console.say(
             f"  files kept {fetched.files_kept} of {fetched.files_total}, "
-            f"{fetched.fetched_bytes:,} bytes fetched ({share:.0%} of the table), {spent_ms:.0f} ms"
+            f"{fetched.fetched_bytes:,} bytes fetched, "
+            f"all files have {fetched.total_bytes:,} bytes, {spent_ms:.0f} ms"
         )
         self._console.answer(relation)
         mine, theirs = relation.fetchall(), self._plain.execute(query.sql).fetchall()

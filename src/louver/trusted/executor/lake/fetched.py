@@ -20,8 +20,8 @@ class Fetched:
     def lines(self) -> list[str]:
         """For EXPLAIN ANALYZE."""
         vain = "" if self.false_positives is None else f", {self.false_positives} of them in vain"
-        share = self.fetched_bytes / max(self.total_bytes, 1)
         return [
             f"files    {self.table}: {self.files_kept} of {self.files_total} kept{vain}",
-            f"fetched  {self.table}: {self.fetched_bytes:,} bytes, {share:.1%} of the table",
+            f"fetched  {self.table}: {self.fetched_bytes:,} bytes; all its files have "
+            f"{self.total_bytes:,} bytes",
         ]

@@ -78,7 +78,8 @@ def token_fact(table: Table, column: str, span: Span, token: bytes) -> Fact:
     return fact("eds.token", table, named(table, [column]), token=mark, values=values)
 
 
-_VALUES = re.compile(r"\(values ([0-9a-f]{16}) to ([0-9a-f]{16})\)")
+#: How a fact names the numbers of its range.
+SPANS = re.compile(r"\(values ([0-9a-f]{16}) to ([0-9a-f]{16})\)")
 
 
 def shown_spans(table: Table, facts: Iterable[Fact]) -> list[Span]:
@@ -86,7 +87,7 @@ def shown_spans(table: Table, facts: Iterable[Fact]) -> list[Span]:
     ids = {column.name: column.id for column in table.columns if "eds" in column.stored}
     results = []
     for other in facts:
-        values = _VALUES.search(other.text) if other.kind == "eds.token" else None
+        values = SPANS.search(other.text) if other.kind == "eds.token" else None
         if values and other.table == table.label and other.columns[0] in ids:
             low, high = (int(text, 16) for text in values.groups())
             results.append(Span(ids[other.columns[0]], low, high))

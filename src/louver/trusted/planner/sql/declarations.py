@@ -120,9 +120,46 @@ def _clause(element: list[Token], *, typed: bool) -> tuple[Declared, int, int] |
         if word != "ENC" or token.token_type != TokenType.VAR:
             continue
         if (index == 1 and typed) or constraint:
-            raise errors.make("sql.enc_misplaced", column=element[0].text)
+            raise errors.make(
+                "sql.enc_misplaced", column=element[0].text, example=_example(element, index)
+            )
         return _read(element, index)
+    _require_enc(element, typed=typed)
     return None
+
+
+def _require_enc(element: list[Token], *, typed: bool) -> None:
+    """Raise for what only follows ENC, and for words that look like it."""
+    words = [keyword(token.text) for token in element]
+    names = [token.token_type == TokenType.IDENTIFIER for token in element]
+    for index in range(2 if typed else 1, len(words)):
+        if names[index] or words[0] in _CONSTRAINTS:
+            continue
+        follows = words[index + 1 : index + 2]
+        if words[index] in ("ENCRYPTED", "ENCRYPT") or words[index : index + 2] == [
+            "MAY",
+            "REVEAL",
+        ]:
+            word = f"{words[index]} {follows[0]}" if words[index] == "MAY" else words[index]
+            raise errors.make(
+                "sql.enc_missing", column=element[0].text, word=word,
+                example=_example(element, index),
+            )  # fmt: skip
+
+
+def _example(element: list[Token], index: int) -> str:
+    """A column definition with ENC where it belongs, in the user's own words."""
+    texts = [token.text for token in element]
+    ceiling = ["MAY", "REVEAL"]
+    words = [keyword(text) for text in texts]
+    rest = texts[index:] if words[index : index + 2] == ceiling else texts[index + 1 :]
+    before = texts[:index]
+    first = next(
+        (at for at in range(1, len(before)) if words[at].split()[0] in _CONSTRAINTS), len(before)
+    )
+    parts = before[:first] if first > 1 else [texts[0], *rest[:1]]
+    rest = rest if first > 1 else rest[1:]
+    return " ".join([*parts, "ENC", *rest, *before[first:]])
 
 
 def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:

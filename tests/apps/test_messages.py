@@ -1,0 +1,155 @@
+"""What the command line says to users who err, in their own words."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from louver.trusted.executor.error_position import moved
+from tests.client.harness import key_file, run
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database in it."""
+    folder = tmp_path_factory.mktemp("messages")
+    run("CREATE TABLE t (a INT ENC, b INT, n TEXT ENC)", folder=folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("selct * from t", "did you mean SELECT?"),
+        ("udpate t set a = 1", "did you mean UPDATE?"),
+        ("CREATE TABLE u (a INT ENCRYPTED)", "Write a INT ENC."),
+        ("CREATE TABLE u (a INT MAY REVEAL order NOT NULL)",
+         "Write a INT ENC MAY REVEAL order NOT NULL."),
+        ("CREATE TABLE u (a BIGINT PRIMARY KEY ENC)", "Write a BIGINT ENC PRIMARY KEY."),
+        ("CREATE TABLE u (s STRUCT(x INT) ENC USING sdb)", "does not store"),
+        ("CREATE TABLE u (s INT[] ENC USING sdb)", "does not store"),
+        ("SELECT * FROM t AT (VERSION => 1)", "SET lake_snapshot"),
+        ("INSERT INTO t VALUES ('x', 2, 'y')", "LINE 1: INSERT INTO t VALUES ('x', 2, 'y')"),
+        ("DESCRIBE INSERT INTO t VALUES (1)", "LINE 1: DESCRIBE INSERT INTO t VALUES (1)"),
+        ("SELECT *\nFROM t\nWHERE nope = 1", "LINE 3: WHERE nope = 1"),
+    ],
+)  # fmt: skip
+def test_statements(home: Path, statement: str, wanted: str) -> None:
+    message = run(statement, folder=home, code=1).stderr
+    assert wanted in message
+    assert "main" not in message
+    assert "RETURNING" not in message
+
+
+def test_names_like_keywords_are_columns(home: Path) -> None:
+    run('CREATE TABLE words (encrypted INT, "may" INT ENC, reveal INT)', folder=home)
+    run("CREATE TABLE others (a INT DEFAULT 3, encrypted TEXT ENC)", folder=home)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("commit",), "is an SQL statement"),
+        (("rollback",), "a connection of its own"),
+        (("select",), "louver sql select"),
+        (("lod",), "did you mean load"),
+        (("comit",), "did you mean commit"),
+    ],
+)
+def test_words_that_are_not_commands(home: Path, words: tuple[str, ...], wanted: str) -> None:
+    message = run(*words, folder=home, code=2).stderr
+    assert wanted in message
+    assert "invalid choice" not in message
+
+
+def test_files_to_encrypt(home: Path) -> None:
+    (home / "bad.csv").write_text("a,b\n1,x\n")
+    missing = run("encrypt", "nofile.duckdb", folder=home, code=1).stderr
+    assert "the file does not exist" in missing
+    assert "Name a DuckDB database" in missing
+    wrong = run("encrypt", "bad.csv", folder=home, code=1).stderr
+    assert "it is not a DuckDB database" in wrong
+    assert "in-memory" not in wrong
+    with duckdb.connect(str(home / "plain.duckdb")) as plain:
+        plain.execute("CREATE TABLE fine (a INT)")
+    assert "fine" in run("encrypt", "plain.duckdb", folder=home).stdout
+
+
+def test_a_database_is_not_a_key_file(home: Path) -> None:
+    for file in ("other.duckdb", "some.csv"):
+        (home / file).write_bytes(b"\x00\x01DUCK" if file.endswith("duckdb") else b"a,b\n")
+        (home / file).chmod(0o644)
+        message = run("-k", file, "SELECT 1", folder=home, code=1).stderr
+        assert "is not a Louver key file" in message
+        assert "chmod" not in message
+
+
+def test_the_ledger_names_values_of_a_lake(tmp_path: Path) -> None:
+    url = f"lake:///{tmp_path}/lake"
+    columns = "d DATE ENC MAY REVEAL access, n BIGINT ENC MAY REVEAL access"
+    rows = "INSERT INTO f VALUES (DATE '2013-07-04', -5)"
+    run(f"CREATE TABLE f ({columns}); {rows}", folder=tmp_path, LOUVER_URL=url)
+    days = "d BETWEEN DATE '2013-07-03' AND DATE '2013-07-05'"
+    run(f"SELECT count(*) FROM f WHERE {days}", folder=tmp_path, LOUVER_URL=url)
+    run("SELECT count(*) FROM f WHERE n = -5", folder=tmp_path, LOUVER_URL=url)
+    text = run("leakage", folder=tmp_path, LOUVER_URL=url).stdout
+    assert "2013-07-03 to 2013-07-05" in text
+    assert "(value -5)" in text
+    head, row = run("lake", "history", "f", folder=tmp_path, LOUVER_URL=url).stdout.splitlines()
+    assert head.split() == ["snapshot", "time", "(UTC)", "files", "rows", "bytes"]
+    assert row.split()[0].isdecimal()
+
+
+def test_the_only_useful_column_of_the_ledger_is_not_cut(home: Path) -> None:
+    run("INSERT INTO t SELECT range, range, 'x' FROM range(3)", folder=home)
+    text = run("SHOW LEAKAGE", folder=home, COLUMNS="60").stdout
+    assert "…" not in text
+    rows = [line.split("│")[4].strip() for line in text.splitlines() if line.count("│") == 5]
+    assert "the server" in " ".join(rows)
+    assert all(len(line) <= 60 for line in text.splitlines())
+
+
+def test_ctrl_c_in_a_load_says_that_nothing_was_loaded(tmp_path: Path) -> None:
+    run("CREATE TABLE big (a BIGINT ENC, b TEXT ENC)", folder=tmp_path)
+    with duckdb.connect() as plain:
+        plain.execute(
+            "COPY (SELECT range AS a, 'x' || range AS b FROM range(4000000))"
+            f" TO '{tmp_path}/big.parquet'"
+        )
+    environment = {
+        **os.environ, "LOUVER_URL": f"duckdb:///{tmp_path}/cloud.duckdb",
+        "LOUVER_KEYS": key_file(), "LOUVER_STATE_DIR": str(tmp_path / "state"),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "louver.trusted.apps.cli", "load", "big", "big.parquet"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env=environment,
+    )  # fmt: skip
+    # Rows that are appended reach the file before they are committed.
+    file = tmp_path / "cloud.duckdb"
+    size = file.stat().st_size
+    while file.stat().st_size < size + 1_000_000 and process.poll() is None:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate(timeout=600)
+    assert process.returncode == 130
+    assert "nothing was loaded into big" in message
+    assert run("--csv", "SELECT count(*) FROM big", folder=tmp_path).stdout.split()[1] == "0"
+
+
+def test_positions_are_moved_only_where_that_is_certain() -> None:
+    shown = '{}\n\nLINE 1: INSERT INTO "main"."t" VALUES (x, x)\n{}^\nmore'
+    text = "INSERT INTO t\nVALUES (x, x)"
+    message = shown.format("Error", " " * (8 + 31))
+    assert moved(message, text) == "Error\n\nLINE 2: VALUES (x, x)\n                ^\nmore"
+    assert moved(shown.format("Error", " " * 8), "SELECT 1") == "Error\nmore"
+    own = "Error\n\nLINE 1: SELECT x\n               ^"
+    assert moved(own, "SELECT x") == own
+    assert moved("Error", "SELECT x") == "Error"
