@@ -199,6 +199,15 @@ class Backend:
         """A stored column between two row ids."""
         return f"SELECT row_id, {column} FROM {self.table(table)} WHERE row_id BETWEEN $1 AND $2"
 
+    def rows_without(self, table: Table, column: str, marker: str) -> str:
+        """A stored column of the first rows behind a row id where another one is NULL, in order;
+        the row id and the number of rows are bound.
+        """
+        return (
+            f"SELECT row_id, {self.quote(column)} FROM {self.table(table)}"
+            f" WHERE {self.quote(marker)} IS NULL AND row_id > $1 ORDER BY row_id LIMIT $2"
+        )
+
     def chosen_rows(self, table: Table, columns: Sequence[str], count: int) -> str:
         """Stored columns of as many rows, whose ids are bound."""
         listed = ", ".join(f"${number}" for number in range(1, count + 1))

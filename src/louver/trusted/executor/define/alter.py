@@ -15,6 +15,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
     ceilings,
     comments,
+    encrypting,
     fill,
     rebuilding,
     renames,
@@ -50,6 +51,9 @@ def alter(
         raise errors.make("sql.unsupported", statement="A placeholder in ALTER")
     if start.kind not in ("TABLE", "VIEW"):
         raise errors.make("sql.unsupported", statement=f"ALTER {start.kind}")
+    encryption = declare.read_encryption(tokens)
+    if encryption is not None:
+        return encrypting.change(context, start, *encryption)
     ceiling = declare.read_ceiling(tokens)
     if ceiling is not None:
         return ceilings.change(context, start, ceiling[1], ceiling[2])
@@ -57,6 +61,7 @@ def alter(
     table = context.catalog.named(*start.target) if start.kind == "TABLE" else None
     action = tokens[start.end :]
     if table is not None:
+        encrypting.require_finished(context.catalog, table)
         _require_path(context, table, action)
         temporary_objects.independent(context, start, said.sql)
     held = fill.read(context, table) if table is not None and _asks_rows(action) else None

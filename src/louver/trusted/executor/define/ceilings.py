@@ -6,7 +6,7 @@ from louver import errors
 from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import rebuilding
+from louver.trusted.executor.define import encrypting, rebuilding
 from louver.trusted.executor.schema import declarations, head, tables
 from louver.trusted.vault import scheme
 from louver.trusted.vault.levels import allows
@@ -26,6 +26,7 @@ def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
     column = table.column(name)
     if column is None:
         raise errors.make("column.missing", table=table.label, column=name)
+    encrypting.require_finished(context.catalog, table)
     if not column.encrypted:
         raise errors.make("enc.plain", table=table.label, column=column.name)
     notices = []

@@ -61,7 +61,7 @@ def detailed(context: Context, table: Table, column: Column) -> Protection:
 
 
 def _seal_again(context: Context, table: Table, column: Column) -> None:
-    before, fresh = column.generation, _generation(column)
+    before, fresh = column.generation, next_generation(column)
     done = 0
     for first, last in _ranges(context, table):
         column.generation = before
@@ -70,12 +70,12 @@ def _seal_again(context: Context, table: Table, column: Column) -> None:
         # A database of an earlier release did not note which columns of text hold a NULL.
         server_storage.widen(column, pa.chunked_array([values]))
         statement = schemes.seal(context.columns, table, column, values, row_ids)
-        done += _write(context, table, pa.table({"louver_row": row_ids, **statement}))
+        done += write(context, table, pa.table({"louver_row": row_ids, **statement}))
     if done != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=done)
 
 
-def _generation(column: Column) -> int:
+def next_generation(column: Column) -> int:
     """Another generation, at random: the rows keep their ids, and another history of the database
     may seal the same rows anew, for another ceiling.
     """
@@ -104,7 +104,8 @@ def _read(
     return row_ids, unwrapped(values)
 
 
-def _write(context: Context, table: Table, new_rows: pa.Table) -> int:
+def write(context: Context, table: Table, new_rows: pa.Table) -> int:
+    """Set stored columns of the rows with the numbers in ``louver_row``; how many there were."""
     names = [name for name in new_rows.column_names if name != "louver_row"]
     sql = context.backend.update_from(table, names, _FRESH, "louver_row")
     return context.engine.run(Statement(sql, kind="write", tables={_FRESH: new_rows}))

@@ -95,10 +95,15 @@ def make_column(
         if protection.scheme == FILES or not (protection.encrypted or is_everywhere(type_)):
             raise head.refuse_collation(f"column {name}")
     if not protection.encrypted:
-        column.stored = {"plain": pseudonym("p") if _TAKEN.fullmatch(name) else name}
+        column.stored = {"plain": plain_name(name)}
         return column
     representations.fit(column, protection, known, backend)
     return column
+
+
+def plain_name(name: str) -> str:
+    """The server's name of a plain column: its own, or a pseudonym where that is Louver's."""
+    return pseudonym("p") if _TAKEN.fullmatch(name) else name
 
 
 def settle_helpers(table: Table) -> list[str]:

@@ -207,6 +207,29 @@ def _options(
     return tuple(entries), used + position - at
 
 
+def read_encryption(tokens: Sequence[Token]) -> tuple[str, Declared | None] | None:
+    """The column and the clause of ``ALTER TABLE t ALTER [COLUMN] c SET ENC …``, or None as its
+    clause for ``DROP ENC``; None for any other statement.
+    """
+    upper = [keyword(token.text) for token in tokens]
+    for at in range(3, len(upper) - 2):
+        position = at + 2 if upper[at + 1] == "COLUMN" else at + 1
+        words = upper[position + 1 : position + 3]
+        if upper[at] != "ALTER" or words not in (["SET", "ENC"], ["DROP", "ENC"]):
+            continue
+        name = tokens[position].text
+        if words[0] == "DROP":
+            rest, declared = upper[position + 3 :], None
+        else:
+            element = [tokens[position], *tokens[position + 2 :]]
+            declared, _, end = _read(element, 1)
+            rest = [token.text for token in element if token.start >= end]
+        if rest:
+            raise errors.make("sql.syntax", detail=f"unexpected {rest[0]} behind ENC")
+        return name, declared
+    return None
+
+
 def read_ceiling(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
     """``ALTER TABLE t ALTER [COLUMN] c MAY REVEAL level`` as (table, column, level), or None."""
     texts = [token.text for token in tokens]

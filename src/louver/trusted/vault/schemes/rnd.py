@@ -79,6 +79,18 @@ SCHEME = Scheme(
             "values of {column} of {table} may have been written into plain columns of {target}",
             "reading them",
         ),
+        "SET ENC": Leak(
+            "plaintext",
+            "enc.set",
+            "{column} of {table} was stored in plain text until it was encrypted",
+            "reading it",
+        ),
+        "DROP ENC": Leak(
+            "plaintext",
+            "enc.dropped",
+            "{column} of {table} is stored in plain text since its encryption was dropped",
+            "reading it",
+        ),
     },
     broken_by="nothing known, within 2³² values per column key",
     representations=(Representation("rnd", "e", in_bytes),),
