@@ -31,21 +31,21 @@ def generator(name: str) -> Random:
     return Random(f"{name} {SEED}")
 
 
-def is_due(number: int) -> bool:
+def is_due(number: int, parts: int = PARTS) -> bool:
     """Whether one of many that are alike runs at this commit; in `make soak`, always."""
-    return SOAK > 1 or number % PARTS == _part()
+    return SOAK > 1 or number % parts == _commit() % parts
 
 
 @functools.cache
-def _part() -> int:
-    """The commit chooses, so that each runs at about every third, and CI runs what its author ran;
-    outside of a repository, always the first.
+def _commit() -> int:
+    """The commit chooses, so that each runs at about one commit in so many, and CI runs what its
+    author ran; outside of a repository, always the first.
     """
     done = subprocess.run(
         ["git", "rev-parse", "HEAD"],
         cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return int(done.stdout.strip() or "0", 16) % PARTS
+    return int(done.stdout.strip() or "0", 16)
 
 
 def fewest(steps: Sequence[Step], differs: Callable[[Sequence[Step]], bool]) -> list[Step]:

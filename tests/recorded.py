@@ -4,6 +4,8 @@ the messages and in the server's files.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from louver import errors
@@ -79,7 +81,26 @@ class RecordedSession:
     def holds(self, *needles: bytes) -> list[tuple[bytes, str]]:
         """The needles that occur, and the trace where each does."""
         traces = self.traces()
-        return [(n, trace) for n in needles for trace, data in traces.items() if n in data]
+        likely = stems(needles)
+        return [
+            (needle, trace)
+            for trace, data in traces.items()
+            if any(stem in data for stem in likely)
+            for needle in needles
+            if needle in data
+        ]
+
+
+def stems(needles: Sequence[bytes]) -> set[bytes]:
+    """Texts of which every needle contains one. They are few where needles are alike, as numbers
+    that follow each other are; where none of them occurs, no needle does.
+    """
+    shortest = [min((n for n in needles if n in needle), key=len) for needle in needles]
+    parts = Counter(part for needle in {*shortest} for part in (needle[:-1], needle[1:]))
+    return {
+        min((needle[:-1], needle[1:]), key=lambda part: -parts[part]) if len(needle) > 6 else needle
+        for needle in shortest
+    }
 
 
 def needles(value: int) -> list[bytes]:

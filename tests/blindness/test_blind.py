@@ -14,6 +14,7 @@ import pytest
 
 from louver import errors
 from louver.wire.messages import Statement
+from tests.generated import generator
 from tests.recorded import OFFSET, TEXT, RecordedSession, needles
 
 
@@ -113,3 +114,21 @@ def test_home_spills_privately(tmp_path: Path, key_file: Path) -> None:
     watched.session.close()
     assert not folder.exists()
     assert duckdb.__version__ >= "1.4"
+
+
+def test_every_needle_is_searched(tmp_path: Path, key_file: Path) -> None:
+    """Needles that are alike are searched by what they share first; each is still seen alone."""
+    watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
+    alike = [needle for value in range(5) for needle in needles(OFFSET + value)]
+    alike += [TEXT.encode(), TEXT[:8].encode(), TEXT.upper().encode(), b"quokka", b"q" * 40]
+    draw = generator("needles")
+    watched.execute("CREATE TABLE zoo (a INT)")
+    for needle in alike:
+        planted = watched.path.with_name(f"{watched.path.name}.planted")
+        planted.write_bytes(draw.randbytes(50) + needle + draw.randbytes(50))
+        expected = [other for other in alike if other in needle]
+        seen = [other for other, trace in watched.holds(*alike) if trace == planted.name]
+        assert sorted(seen) == sorted(expected)
+        planted.unlink()
+    assert not watched.holds(*alike)
+    watched.session.close()

@@ -76,8 +76,8 @@ def _read(
 
 @pytest.fixture
 def read(_read: Trap) -> Trap:
-    """For tests that only read `t`. What was sent counts from here on; the files hold what all of
-    them left.
+    """For tests that leave `t` as it is. What was sent counts from here on; the files hold what all
+    of them left.
     """
     _read.recorded.tap.records.clear()
     return _read
@@ -141,10 +141,10 @@ def test_literals_that_escape_typing(read: Trap) -> None:
     read.blind()
 
 
-def test_json_paths(trap: Trap) -> None:
-    trap.either("CREATE TABLE j (id INTEGER, doc JSON ENC, text VARCHAR ENC)")
+def test_json_paths(read: Trap) -> None:
+    read.either("CREATE TABLE j (id INTEGER, doc JSON ENC, text VARCHAR ENC)")
     body = f'{{"{SECRET}": {{"n": {NUMBER}}}, "list": ["{SECRET}", 2]}}'
-    trap.either(f"INSERT INTO j VALUES (1, '{body}', '{body}'), (2, NULL, '{{}}')")
+    read.either(f"INSERT INTO j VALUES (1, '{body}', '{body}'), (2, NULL, '{{}}')")
     for column in ("doc", "text"):
         for query in (
             f"SELECT id, {column}->>'$.{SECRET}.n' AS x FROM j",
@@ -153,8 +153,8 @@ def test_json_paths(trap: Trap) -> None:
             f"SELECT id FROM j WHERE json_contains({column}, '\"{SECRET}\"')",
             f"SELECT id FROM j WHERE json_exists({column}, '$.\"{SECRET}\"')",
         ):
-            trap.same(query)
-    trap.blind()
+            read.same(query)
+    read.blind()
 
 
 @pytest.mark.parametrize(
@@ -197,13 +197,13 @@ def test_union(read: Trap) -> None:
     read.blind()
 
 
-def test_select_distinct_star(trap: Trap) -> None:
-    trap.either("CREATE TABLE d (a VARCHAR ENC, b BIGINT ENC)")
-    trap.either("INSERT INTO d SELECT name, n FROM t")
-    trap.either("INSERT INTO d SELECT name, n FROM t")
-    trap.same("SELECT DISTINCT * FROM d")
-    trap.same("SELECT count(*) FROM (SELECT DISTINCT * FROM d)")
-    trap.blind()
+def test_select_distinct_star(read: Trap) -> None:
+    read.either("CREATE TABLE d (a VARCHAR ENC, b BIGINT ENC)")
+    read.either("INSERT INTO d SELECT name, n FROM t")
+    read.either("INSERT INTO d SELECT name, n FROM t")
+    read.same("SELECT DISTINCT * FROM d")
+    read.same("SELECT count(*) FROM (SELECT DISTINCT * FROM d)")
+    read.blind()
 
 
 def test_a_parameter_that_is_stored_and_compared(trap: Trap) -> None:
@@ -254,38 +254,38 @@ def test_like_on_a_column_that_has_no_words(read: Trap, pattern: str) -> None:
     read.blind()
 
 
-def test_numbers_that_are_not_themselves(trap: Trap) -> None:
-    trap.either("CREATE TABLE f (id INTEGER, d DOUBLE ENC, r FLOAT ENC)")
+def test_numbers_that_are_not_themselves(read: Trap) -> None:
+    read.either("CREATE TABLE f (id INTEGER, d DOUBLE ENC, r FLOAT ENC)")
     values = "(1, '-0.0'), (2, '0'), (3, 'NaN'), (4, 'inf'), (5, '-inf'), (6, NULL), (7, '1.5')"
-    trap.either(f"INSERT INTO f SELECT i, d::DOUBLE, d::FLOAT FROM (VALUES {values}) v(i, d)")
-    trap.either("INSERT INTO f VALUES (8, ?, ?)", [-0.0, -0.0])
+    read.either(f"INSERT INTO f SELECT i, d::DOUBLE, d::FLOAT FROM (VALUES {values}) v(i, d)")
+    read.either("INSERT INTO f VALUES (8, ?, ?)", [-0.0, -0.0])
     for sign in ("=", "<>", "<", "<=", ">", ">="):
         for value in ("0", "-0.0", "'NaN'", "'inf'::DOUBLE", "1.5", "'-inf'::FLOAT"):
-            trap.same(f"SELECT id FROM f WHERE d {sign} {value}")
-            trap.same(f"SELECT id FROM f WHERE r {sign} {value}")
-        trap.same(f"SELECT id FROM f WHERE d {sign} ?", [-0.0])
-        trap.same(f"SELECT id FROM f WHERE d {sign} ?", [math.nan])
-        trap.same(f"SELECT a.id, b.id FROM f AS a, f AS b WHERE a.d {sign} b.d")
-    trap.same("SELECT d FROM f")
-    trap.same("SELECT d, count(*) FROM f WHERE id <> 8 AND id <> 1 GROUP BY d")
-    trap.same("SELECT min(d), max(d), max(r) FROM f")
-    trap.blind()
+            read.same(f"SELECT id FROM f WHERE d {sign} {value}")
+            read.same(f"SELECT id FROM f WHERE r {sign} {value}")
+        read.same(f"SELECT id FROM f WHERE d {sign} ?", [-0.0])
+        read.same(f"SELECT id FROM f WHERE d {sign} ?", [math.nan])
+        read.same(f"SELECT a.id, b.id FROM f AS a, f AS b WHERE a.d {sign} b.d")
+    read.same("SELECT d FROM f")
+    read.same("SELECT d, count(*) FROM f WHERE id <> 8 AND id <> 1 GROUP BY d")
+    read.same("SELECT min(d), max(d), max(r) FROM f")
+    read.blind()
 
 
-def test_empty_and_very_long_values(trap: Trap) -> None:
+def test_empty_and_very_long_values(read: Trap) -> None:
     long = (SECRET + "-") * 6_000
-    trap.either("CREATE TABLE l (id INTEGER, s VARCHAR ENC, b BLOB ENC)")
-    trap.either("INSERT INTO l VALUES (1, ?, ?)", [long, long.encode()])
-    trap.either("INSERT INTO l VALUES (2, '', ''::BLOB), (3, NULL, NULL), (4, ' ', ' '::BLOB)")
-    trap.either("INSERT INTO l VALUES (5, ?, ?)", [long + "!", (long + "!").encode()])
+    read.either("CREATE TABLE l (id INTEGER, s VARCHAR ENC, b BLOB ENC)")
+    read.either("INSERT INTO l VALUES (1, ?, ?)", [long, long.encode()])
+    read.either("INSERT INTO l VALUES (2, '', ''::BLOB), (3, NULL, NULL), (4, ' ', ' '::BLOB)")
+    read.either("INSERT INTO l VALUES (5, ?, ?)", [long + "!", (long + "!").encode()])
     for value in ("", long, long + "!", " "):
-        trap.same("SELECT id FROM l WHERE s = ?", [value])
-        trap.same("SELECT id FROM l WHERE b = ?", [value.encode()])
-        trap.same("SELECT id FROM l WHERE s > ?", [value])
-        trap.same("SELECT id FROM l WHERE s LIKE ?", [value + "%"])
-    trap.same("SELECT s FROM l WHERE s = ''")
-    trap.same("SELECT id, length(s), octet_length(b) FROM l")
-    trap.blind()
+        read.same("SELECT id FROM l WHERE s = ?", [value])
+        read.same("SELECT id FROM l WHERE b = ?", [value.encode()])
+        read.same("SELECT id FROM l WHERE s > ?", [value])
+        read.same("SELECT id FROM l WHERE s LIKE ?", [value + "%"])
+    read.same("SELECT s FROM l WHERE s = ''")
+    read.same("SELECT id, length(s), octet_length(b) FROM l")
+    read.blind()
 
 
 def test_any_of_an_array(read: Trap) -> None:
@@ -324,8 +324,8 @@ def test_names_of_prepared_statements(trap: Trap) -> None:
     trap.blind()
 
 
-def test_an_error_that_overtakes_replies(trap: Trap) -> None:
-    connection = Connection(trap.session)
+def test_an_error_that_overtakes_replies(read: Trap) -> None:
+    connection = Connection(read.session)
     first, second = connection.cursor(), connection.cursor()
     first.execute("SELECT id, name FROM t ORDER BY id")
     head = first.fetchmany(5)
@@ -335,14 +335,14 @@ def test_an_error_that_overtakes_replies(trap: Trap) -> None:
         second.execute(f"INSERT INTO t VALUES (1, '{SECRET}', {NUMBER}, 1)")
     second.execute(f"SELECT id FROM t WHERE name = '{SECRET}2' ORDER BY id")
     rest = first.fetchall()
-    wanted = trap.plain.execute("SELECT id, name FROM t ORDER BY id").fetchall()
+    wanted = read.plain.execute("SELECT id, name FROM t ORDER BY id").fetchall()
     assert [*head, *rest] == wanted
-    ids = trap.plain.execute(f"SELECT id FROM t WHERE name = '{SECRET}2' ORDER BY id").fetchall()
+    ids = read.plain.execute(f"SELECT id FROM t WHERE name = '{SECRET}2' ORDER BY id").fetchall()
     assert second.fetchall() == ids
-    trap.blind()
+    read.blind()
 
 
-def test_plaintext_in_an_error_message(trap: Trap) -> None:
+def test_plaintext_in_an_error_message(read: Trap) -> None:
     """Errors are made at home, so the server takes no part in them; the ledger repeats none."""
     for sql in (
         f"SELECT id FROM t WHERE n = '{SECRET}'",
@@ -355,11 +355,11 @@ def test_plaintext_in_an_error_message(trap: Trap) -> None:
         f"SELECT error('{SECRET}' || name) FROM t",
         f"SELECT * FROM t WHERE name = '{SECRET}",
     ):
-        trap.fails(sql)
-    entries = trap.session.context.ledger.table().to_pylist()
+        read.fails(sql)
+    entries = read.session.context.ledger.table().to_pylist()
     assert not [row for row in entries if SECRET in str(row) or str(NUMBER) in str(row)]
     from louver.wire.messages import Failure
 
-    failures = [str(r.message) for r in trap.recorded.tap.records if isinstance(r.message, Failure)]
+    failures = [str(r.message) for r in read.recorded.tap.records if isinstance(r.message, Failure)]
     assert not [text for text in failures if SECRET in text or str(NUMBER) in text]
-    trap.blind()
+    read.blind()

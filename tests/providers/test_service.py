@@ -313,7 +313,7 @@ def test_a_signal_ends_a_load(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     with duckdb.connect() as connection:
         # Quickly written, and slow to load: every text is hashed.
-        query = "SELECT i AS a, repeat('x', 1000) AS b FROM range(2000000) r(i)"
+        query = "SELECT i AS a, repeat('x', 1000) AS b FROM range(500000) r(i)"
         connection.execute(f"COPY ({query}) TO '{tmp_path}/large.parquet'")
     with starting(f"--data={tmp_path}/large.parquet", env=private) as running:
         assert running.event("progress")["share"] < 1
