@@ -42,6 +42,7 @@ class ProviderConnection(Connection):
         data: Any,
         *,
         progress: Progress | None = None,
+        form: object = None,
     ) -> int:
         """Not here."""
         raise _refused("loading a table")

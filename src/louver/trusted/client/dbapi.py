@@ -24,6 +24,7 @@ from louver.trusted.planner.sql import lexer
 
 if TYPE_CHECKING:
     from louver.trusted.client.lake_handle import LakeHandle
+    from louver.trusted.executor.csv_files import CsvForm
 
 Description = list[tuple[str, str, None, None, None, None, None]]
 Progress = Callable[[int, int | None], None]
@@ -100,17 +101,20 @@ class Connection(Sources):
         with self.lock:
             attaching.detach(self.context, name)
 
-    def load(self, table: str, data: Any, *, progress: Progress | None = None) -> int:
-        """Append an Arrow table, a DataFrame, or a Parquet or CSV file to a table, all or nothing.
-        Returns the number of rows. ``progress`` is called with the number of rows loaded and the
-        total, or None if the total is unknown.
+    def load(
+        self, table: str, data: Any, *, progress: Progress | None = None,
+        form: CsvForm | None = None,
+    ) -> int:  # fmt: skip
+        """Append an Arrow table, a DataFrame, or Parquet, CSV or JSON files to a table, all or
+        nothing. Returns the number of rows. ``progress`` is called with the number of rows loaded
+        and the total, or None if the total is unknown; ``form`` is how CSV files are written.
         """
         from louver.trusted.executor import load
         from louver.trusted.executor.progress import bar
 
         self._require_open()
         with self.lock, contained(self.session), bar(progress) as report:
-            return load.load(self.context, table, data, progress=report).affected
+            return load.load(self.context, table, data, report, form).affected
 
     def leakage(self) -> pa.Table:
         """The ledger: everything that the server has learned, as an Arrow table."""

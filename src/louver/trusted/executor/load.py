@@ -17,6 +17,7 @@ from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check, row_writer, storage, transaction
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.csv_files import CsvForm
 from louver.trusted.executor.load_sources import Source, open_source
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import translated
@@ -31,14 +32,18 @@ _SOURCE = "louver_source"
 
 
 def load(
-    context: Context, table_name: str, source: object, progress: Progress | None = None
+    context: Context,
+    table_name: str,
+    source: object,
+    progress: Progress | None = None,
+    form: CsvForm | None = None,
 ) -> Answer:
     """Append the rows of a source to a table; columns are matched by name."""
     if not context.in_transaction:
         transaction.refresh(context)
     table = _table(context, table_name)
     clock = Clock()
-    incoming = open_source(context, table, source)
+    incoming = open_source(context, table, source, form or CsvForm())
     try:
         known = constraint_check.rules(context, table)
         names = _require_columns(context, table, incoming.reader.schema, known)

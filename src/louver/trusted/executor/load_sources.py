@@ -6,10 +6,8 @@ the table, so that a bad line is reported instead of changing an inferred type.
 
 from __future__ import annotations
 
-import csv
-import gzip
+import glob
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,10 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold, quoted
+from louver.names import fold
+from louver.trusted.executor import csv_files
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.csv_files import CsvForm
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.server_storage import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
@@ -29,10 +29,11 @@ from louver.trusted.vault.types import bare
 BATCH_BYTES = 2 << 20
 """Small batches avoid heap fragmentation, which would grow with the load."""
 LEAST_ROWS = 1024
-_DELIMITERS = (",", ";", "\t", "|")
-_CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
-_CSV_COLUMN = re.compile(r'Error when converting column "([^"]*)"')
-_CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+_AS_DUCKDB = CsvForm()
+_KINDS = {
+    "parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv",
+    "json": "json", "ndjson": "json", "jsonl": "json",
+}  # fmt: skip
 _FAILURES = (duckdb.Error, pa.ArrowException, RuntimeError, OSError)
 
 
@@ -43,6 +44,7 @@ class Source:
     reader: pa.RecordBatchReader
     total: int | None = None
     path: str = ""
+    table: Table | None = None
     end: Callable[[], None] | None = None
 
     def batches(self) -> Iterator[pa.Table]:
@@ -53,7 +55,7 @@ class Source:
             except StopIteration:
                 return
             except _FAILURES as error:
-                raise _failed(self.path, error) from None
+                raise csv_files.failed(self.path, error, self.table) from None
             most = batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1)
             step = min(BATCH_ROWS, max(most, LEAST_ROWS))
             for start in range(0, batch.num_rows, step):
@@ -65,10 +67,14 @@ class Source:
             self.end()
 
 
-def open_source(context: Context, table: Table, source: object) -> Source:
-    """The source as a stream; raises ``load.file`` if it cannot be read."""
+def open_source(
+    context: Context, table: Table, source: object, form: CsvForm = _AS_DUCKDB
+) -> Source:
+    """The source as a stream; raises ``load.file`` if it cannot be read. A path may be a pattern
+    of several files; ``-`` is CSV from stdin, and ``form`` is how CSV is written.
+    """
     if isinstance(source, str | os.PathLike):
-        return _file(context, table, os.fspath(source))
+        return _file(context, table, os.fsdecode(source), form)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
@@ -89,35 +95,40 @@ def open_source(context: Context, table: Table, source: object) -> Source:
     )
 
 
-def _file(context: Context, table: Table, path: str | bytes) -> Source:
-    path_text = os.fsdecode(path)
-    kinds: dict[str, Callable[[Table, str], tuple[str, list[Any]]]] = {
-        ".parquet": _parquet,
-        ".pq": _parquet,
-        ".csv": _csv,
-        ".tsv": _csv,
-        ".txt": _csv,
-        ".json": _json,
-        ".ndjson": _json,
-        ".jsonl": _json,
-    }
-    suffixes = Path(path_text).suffixes
+def paths_of(path: str) -> list[str]:
+    """The files that a path or a pattern names, in the order of their names."""
+    paths = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
+    if not paths:
+        missing = "no file has such a name" if glob.has_magic(path) else "the file does not exist"
+        raise errors.make("load.file", path=path, detail=missing)
+    return paths
+
+
+def kind_of(path: str) -> str:
+    """parquet, csv or json, by the end of a file's name."""
+    suffixes = Path(path).suffixes
     if suffixes and fold(suffixes[-1]) in (".gz", ".zst"):
         suffixes.pop()
-    kind = kinds.get(fold(suffixes[-1]) if suffixes else "")
+    kind = _KINDS.get(fold(suffixes[-1]).removeprefix(".") if suffixes else "")
     if kind is None:
         raise errors.make(
             "load.file",
-            path=path_text,
+            path=path,
             detail="its name does not end in .parquet, .csv, .tsv, .txt, .json, .ndjson",
         )
-    if not Path(path_text).is_file():
-        raise errors.make("load.file", path=path_text, detail="the file does not exist")
+    return kind
+
+
+def _file(context: Context, table: Table, path: str, form: CsvForm) -> Source:
+    if path == csv_files.STDIN:
+        return _stdin(context, table, form)
+    kind = kind_of(path)
+    paths = paths_of(path)
     connection = context.local.workspace.cursor()
     try:
-        sql, values = kind(table, path_text)
+        sql, values = _QUERIES[kind](table, paths, form)
         total = None
-        if kind is _parquet:
+        if kind == "parquet":
             row = connection.execute(
                 "SELECT sum(num_rows)::BIGINT FROM parquet_file_metadata($1)", values
             ).fetchone()
@@ -126,82 +137,60 @@ def _file(context: Context, table: Table, path: str | bytes) -> Source:
     except BaseException as error:
         connection.close()
         if isinstance(error, _FAILURES):
-            raise _failed(path_text, error) from None
+            raise csv_files.failed(path, error, table) from None
         raise
-    return Source(reader, total, path_text, connection.close)
+    return Source(reader, total, path, table, connection.close)
 
 
-def _parquet(table: Table, path: str) -> tuple[str, list[Any]]:
-    return "SELECT * FROM read_parquet($1)", [path]
+def _stdin(context: Context, table: Table, form: CsvForm) -> Source:
+    sql, values, feed = csv_files.stdin_query(table, form)
+    connection = context.local.workspace.cursor()
+
+    def end() -> None:
+        connection.close()
+        feed.close()
+
+    try:
+        reader = connection.execute(sql, values).to_arrow_reader(BATCH_ROWS)
+    except BaseException as error:
+        end()
+        if isinstance(error, _FAILURES):
+            raise csv_files.failed("stdin", error, table) from None
+        raise
+    return Source(reader, None, "stdin", table, end)
 
 
-def _json(table: Table, path: str) -> tuple[str, list[Any]]:
+def _parquet(table: Table, paths: list[str], form: CsvForm) -> tuple[str, list[Any]]:
+    named = ", union_by_name=true" if len(paths) > 1 else ""
+    return f"SELECT * FROM read_parquet($1{named})", [paths]
+
+
+def _json(table: Table, paths: list[str], form: CsvForm) -> tuple[str, list[Any]]:
     """JSON carries no SQL types, so its fields are read in the types of the table."""
     with duckdb.connect(":memory:") as connection, translated():
-        results = connection.execute("DESCRIBE SELECT * FROM read_json($1)", [path]).fetchall()
+        results = connection.execute("DESCRIBE SELECT * FROM read_json($1)", [paths]).fetchall()
     items = []
     for name, type_, *_ in results:
         column = table.column(name)
         items.append((name, bare(column.type) if column else type_))
-    return f"SELECT * FROM read_json($1, columns={_struct(items)})", [path]
+    return f"SELECT * FROM read_json($1, columns={csv_files.struct(items)})", [paths]
 
 
-def _csv(table: Table, path: str) -> tuple[str, list[Any]]:
-    delimiter, names = _header(table, path)
-    items = []
-    for name in names:
-        column = table.column(name)
-        items.append((name, bare(column.type) if column else "VARCHAR"))
-    return (
-        "SELECT * FROM read_csv($1, auto_detect=false, header=true, delim=$2, quote='\"',"
-        f" escape='\"', columns={_struct(items)})",
-        [path, delimiter],
-    )
+def sniffed(path: str, form: CsvForm) -> list[tuple[str, str]]:
+    """Names and types of the columns of files, for a table that is created for them."""
+    kind, paths = kind_of(path), paths_of(path)
+    sql = f"DESCRIBE SELECT * FROM read_{kind}($1"
+    options = {"delim": form.delimiter, "nullstr": [*form.nulls, ""] if form.nulls else None,
+               "dateformat": form.date, "timestampformat": form.timestamp}  # fmt: skip
+    chosen = {name: value for name, value in options.items() if value and kind == "csv"}
+    sql += "".join(f", {name}=${number}" for number, name in enumerate(chosen, 2)) + ")"
+    with duckdb.connect(":memory:") as connection, translated():
+        rows = connection.execute(sql, [paths, *chosen.values()]).fetchall()
+    return [(row[0], row[1]) for row in rows]
 
 
-def _header(table: Table, path: str) -> tuple[str, list[str]]:
-    """The delimiter under which the first line names most table columns, and the names."""
-    try:
-        opened = gzip.open if fold(path).endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            readings: list[tuple[int, int, str, list[str]]] = []
-            first = next(iter(file), "")
-            for delimiter in _DELIMITERS:
-                names = next(csv.reader([first], delimiter=delimiter), [])
-                hits = sum(table.column(name) is not None for name in names)
-                readings.append((hits, -len(readings), delimiter, names))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise _failed(path, error) from None
-    hits, _, delimiter, names = max(readings)
-    if not hits:
-        raise errors.make(
-            "load.columns",
-            table=table.label,
-            detail=f"the first line of {path} does not name any column of the table",
-        )
-    return delimiter, names
-
-
-def _struct(items: list[tuple[str, str]]) -> str:
-    def text(value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
-
-    return "{" + ", ".join(f"{quoted(name)}: {text(type_)}" for name, type_ in items) + "}"
-
-
-def _failed(path: str, error: BaseException) -> BaseException:
-    """A read failure as one of our errors, whose message omits the text of the line."""
-    said = str(error)
-    line = _CSV_LINE.search(said)
-    if line:
-        column, count = _CSV_COLUMN.search(said), _CSV_COUNT.search(said)
-        detail = "the line cannot be read"
-        if column:
-            detail = f"the value of {column[1]} does not fit its type"
-        elif count:
-            detail = f"{count[2]} fields instead of {count[1]}"
-        return errors.make("csv.row", path=path, line=line[1], detail=detail)
-    if "INTERRUPT" in said or "interrupted" in said:
-        return KeyboardInterrupt()
-    first = said.splitlines()[0] if said else type(error).__name__
-    return errors.make("load.file", path=path or "The data", detail=first)
+_QUERIES: dict[str, Callable[[Table, list[str], CsvForm], tuple[str, list[Any]]]] = {
+    "parquet": _parquet,
+    "csv": csv_files.query,
+    "json": _json,
+}

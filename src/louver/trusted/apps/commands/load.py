@@ -1,30 +1,55 @@
-"""Append a Parquet or CSV file to a table.
+"""Append Parquet, CSV or JSON files to a table.
 
 Columns are matched by name. A load is all or nothing: a bad row is reported and nothing is loaded.
+FILE can be a pattern such as 'data/*.csv', or - for CSV from stdin. --create creates the table
+first, with the columns and types of the files, every column ENC unless the policy says otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import opened
 
+if TYPE_CHECKING:
+    from louver.trusted.client.dbapi import Connection
+    from louver.trusted.executor.csv_files import CsvForm
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("table", metavar="TABLE", help="the table, which must exist")
-    parser.add_argument("file", metavar="FILE", help="a Parquet or CSV file")
+    parser.add_argument("table", metavar="TABLE", help="the table")
+    parser.add_argument("file", metavar="FILE", help="a file, a pattern of files, or - for stdin")
+    parser.add_argument("--create", action="store_true", help="create the table, encrypted")
+    parser.add_argument("--delimiter", default="", metavar="CHARACTER", help="between CSV fields")
+    parser.add_argument(
+        "--null", action="append", default=[], metavar="TEXT",
+        help="a CSV field that means NULL, such as NA; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--date-format", default="", metavar="FORMAT", help="of CSV dates, such as %%d.%%m.%%Y"
+    )
+    parser.add_argument(
+        "--timestamp-format", default="", metavar="FORMAT", help="of CSV timestamps"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    from louver.trusted.executor.csv_files import CsvForm
+
+    form = CsvForm(
+        options.delimiter.replace("\\t", "\t"), tuple(options.null), options.date_format,
+        options.timestamp_format,
+    )  # fmt: skip
     with opened(options) as connection:
         start = time.perf_counter()
         try:
-            rows = connection.load(options.table, options.file)
+            rows = _load(connection, options, form)
         except KeyboardInterrupt:
             raise errors.make("load.interrupted", table=options.table) from None
         spent = time.perf_counter() - start
@@ -33,3 +58,22 @@ def run(options: argparse.Namespace) -> int:
     else:
         terminal.say(f"{rows:,} rows in {spent:.1f} s")
     return 0
+
+
+def _load(connection: Connection, options: argparse.Namespace, form: CsvForm) -> int:
+    if not options.create:
+        return connection.load(options.table, options.file, form=form)
+    from louver.names import quoted
+    from louver.trusted.executor.load_sources import sniffed
+
+    if options.file == "-":
+        raise errors.make("usage", detail="--create reads the types first, which stdin cannot give")
+    columns = sniffed(options.file, form)
+    # ENC without a scheme: profile and policy say what it means.
+    listed = ", ".join(f"{quoted(name)} {type_} ENC" for name, type_ in columns)
+    connection.execute(f"CREATE TABLE {options.table} ({listed})")
+    try:
+        return connection.load(options.table, options.file, form=form)
+    except BaseException:
+        connection.execute(f"DROP TABLE {options.table}")
+        raise

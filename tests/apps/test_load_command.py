@@ -1,0 +1,116 @@
+"""`louver load` with the files that users have: NULL texts, dates, patterns, stdin, bad rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pytest
+
+from tests import generated
+from tests.client.harness import run
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with a database in it."""
+    run("CREATE TABLE t (a INT ENC, b INT, d DATE ENC, n TEXT ENC)", folder=tmp_path)
+    return tmp_path
+
+
+def rows(home: Path, table: str = "t") -> list[list[str]]:
+    """The rows as CSV prints them."""
+    text = run("--csv", f"SELECT * FROM {table} ORDER BY ALL", folder=home).stdout
+    return list(csv.reader(io.StringIO(text)))[1:]
+
+
+def test_null_texts_dates_and_delimiters(home: Path) -> None:
+    (home / "a.csv").write_text("a;b;d;n\n1;NA;31.12.2013;x\nNA;-;NA;\n")
+    words = ("--null", "NA", "--null", "-", "--date-format", "%d.%m.%Y", "--delimiter", ";")
+    run("load", "t", "a.csv", *words, folder=home)
+    assert rows(home) == [["1", "", "2013-12-31", "x"], ["", "", "", ""]]
+    run("load", "t", "a.csv", folder=home, code=1)
+
+
+def test_stdin(home: Path) -> None:
+    text = "a,b,d,n\n" + "".join(f"{i},{i},2013-01-01,x{i}\n" for i in range(5000))
+    run("load", "t", "-", folder=home, process=True, stdin=text)
+    assert run("--csv", "SELECT count(*), sum(a) FROM t", folder=home).stdout.split()[1] == (
+        "5000,12497500"
+    )
+    bad = text + "no,1,2013-01-01,x\n"
+    message = run("load", "t", "-", folder=home, process=True, stdin=bad, code=1).stderr
+    assert "stdin, line 5002" in message
+    assert "no" not in message.split("line 5002")[1].split(".")[0].split()
+    assert run("--csv", "SELECT count(*) FROM t", folder=home).stdout.split()[1] == "5000"
+
+
+def test_patterns(home: Path) -> None:
+    for number in range(3):
+        (home / f"part{number}.csv").write_text(f"a,b,d,n\n{number},1,2013-01-01,x\n")
+    run("load", "t", "part*.csv", folder=home)
+    assert [row[0] for row in rows(home)] == ["0", "1", "2"]
+    (home / "part1.csv").write_text("a,b,d,n\n1,7,2013-01-01,x\n1,bad,2013-01-01,x\n")
+    message = run("load", "t", "part*.csv", folder=home, code=1).stderr
+    assert "part1.csv, line 3" in message
+    (home / "part2.csv").write_text("b,a,d,n\n1,7,2013-01-01,x\n")
+    assert "differs" in run("load", "t", "part*.csv", folder=home, code=1).stderr
+    assert "no file has such a name" in run("load", "t", "no*.csv", folder=home, code=1).stderr
+    assert len(rows(home)) == 3
+    with duckdb.connect() as plain:
+        for number in range(2):
+            plain.execute(
+                f"COPY (SELECT {number} AS a, 1 AS b, DATE '2014-01-01' AS d, 'y' AS n)"
+                f" TO '{home}/q{number}.parquet'"
+            )
+    run("load", "t", "q*.parquet", folder=home)
+    assert len(rows(home)) == 5
+
+
+def test_a_bad_value_is_shown_unless_its_column_is_encrypted(home: Path) -> None:
+    (home / "plain.csv").write_text("a,b,d,n\n1,not a number,2013-01-01,secret\n")
+    message = run("load", "t", "plain.csv", folder=home, code=1).stderr
+    assert "plain.csv, line 2" in message
+    assert "'not a number' of b" in message
+    assert "secret" not in message
+    (home / "enc.csv").write_text("a,b,d,n\nnot a number,1,2013-01-01,secret\n")
+    message = run("load", "t", "enc.csv", folder=home, code=1).stderr
+    assert "enc.csv, line 2" in message
+    assert "value of a" in message
+    assert "not a number" not in message
+    (home / "date.csv").write_text("a,b,d,n\n1,1,4711,secret\n")
+    assert "4711" not in run("load", "t", "date.csv", folder=home, code=1).stderr
+
+
+def test_create(home: Path) -> None:
+    (home / "new.csv").write_text("Name,born,size\nCleo,31.12.2013,1.5\nBob,NA,2\n")
+    words = ("--create", "--null", "NA", "--date-format", "%d.%m.%Y")
+    run("load", "fresh", "new.csv", *words, folder=home)
+    assert rows(home, "fresh") == [["Bob", "", "2.0"], ["Cleo", "2013-12-31", "1.5"]]
+    assert "table fresh: 2 rows; Name sealed" in run("status", folder=home).stdout
+    run("load", "fresh", "new.csv", *words, folder=home, code=1)
+    assert len(rows(home, "fresh")) == 2
+    run("load", "other", "-", "--create", folder=home, code=2)
+
+
+def text_of(dice: Random) -> str:
+    """A field: often special to CSV."""
+    return "".join(dice.choice('ab ,;"\n|ä') for _ in range(dice.randint(1, 6)))
+
+
+def test_what_csv_writes_load_reads(home: Path) -> None:
+    """Generated rows, written by Python's csv under each delimiter, read as DuckDB reads them."""
+    dice = generated.generator("load")
+    run("CREATE TABLE w (a INT ENC, n TEXT ENC)", folder=home)
+    for _ in range(generated.cases(8)):
+        delimiter = dice.choice(",;|\t")
+        expected = [[str(number), text_of(dice)] for number in range(dice.randint(1, 20))]
+        with (home / "w.csv").open("w", newline="") as file:
+            writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC)
+            writer.writerows([["a", "n"], *([int(a), n] for a, n in expected)])
+        run("load", "w", "w.csv", "--delimiter", delimiter, folder=home)
+        assert sorted(rows(home, "w"), key=lambda row: int(row[0])) == expected
+        run("DELETE FROM w", folder=home)
