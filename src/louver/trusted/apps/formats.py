@@ -26,7 +26,11 @@ FORMS: dict[str, str] = {
 def add(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS) -> None:
     """Declare the options; they may precede or follow the command."""
     group = parser.add_argument_group("forms of tables")
+    # `louver encrypt --table NAME` names a table.
+    taken = {option for action in parser._actions for option in action.option_strings}
     for form, help_ in FORMS.items():
+        if f"--{form}" in taken:
+            continue
         group.add_argument(
             f"--{form}", dest="form", action="store_const", const=form, default=default, help=help_
         )
@@ -56,13 +60,16 @@ def write_csv(relation: Relation, stream: TextIO | None = None) -> None:
     stream.write(b"".join(parts).decode())
 
 
-def plain_csv(columns: Sequence[tuple[str, str]], rows: Texts, stream: TextIO) -> None:
-    """Write texts as CSV, for tables that no statement returned."""
-    import csv
+def write_texts(form: str, columns: Sequence[tuple[str, str]], rows: Texts) -> None:
+    """Write a table that no statement returned, in any form."""
+    if form == "csv":
+        import csv
 
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([name for name, _ in columns])
-    writer.writerows(rows)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow([name for name, _ in columns])
+        writer.writerows(rows)
+        return
+    write(form, columns, rows)
 
 
 def _markdown(columns: Sequence[tuple[str, str]], rows: Texts) -> Iterable[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,21 +27,32 @@ from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 Progress = Callable[[int, int], None]
 """Rows done and total rows."""
+Filled = Callable[[str, int, float], None]
+"""A table, its rows in the file, and the seconds that its rows took."""
 _CACHE = "128MiB"
 """DuckDB's memory limit for a file that is scanned once."""
+_INDEXED = re.compile(r'\bON\s+(?:"?\w+"?\.)?"?(\w+)"?\s*(?:USING\b|\()', re.IGNORECASE)
 #: A DuckDB file has these four bytes after a checksum of eight.
 _MAGIC, _MAGIC_END = b"DUCK", 12
 _Connection = duckdb.DuckDBPyConnection
 
 
 def encrypt(
-    context: Context, source: str | os.PathLike[str], *, progress: Progress | None = None
+    context: Context,
+    source: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    names: Sequence[str] = (),
+    most_rows: int | None = None,
+    filled: Filled | None = None,
 ) -> dict[str, int]:
     """Encrypt a DuckDB file: schemas, types, sequences, tables with their constraints, rows,
     views, indexes and macros, all or nothing. Returns the number of rows of each table.
 
     Every column is encrypted like ENC without a scheme, unless a policy selects the columns and
-    their schemes. Rows stream in batches, so memory does not grow with the file.
+    their schemes. Rows stream in batches, so memory does not grow with the file. ``names`` limits
+    this to some tables and what they need; ``most_rows`` limits the rows of each table, for an
+    estimate; ``filled`` is called after each table.
     """
     path = Path(source)
     if not path.is_file():
@@ -51,11 +64,13 @@ def encrypt(
     macros = inventory.macros(path, context.local.directory)
     with _reading(context, path) as plain:
         items = inventory.of(plain) + macros
+        items = _needed(items, names) if names else items
+        _refuse_collations(plain, items)
         _refuse_taken(context, items)
         transaction.begin(context)
         try:
             entries = _make(context, plain, items)
-            counts = _fill(context, plain, entries, progress)
+            counts = _fill(context, plain, entries, progress, most_rows, filled)
             transaction.commit(context)
         except BaseException:
             if context.in_transaction:
@@ -77,6 +92,45 @@ def _reading(context: Context, path: Path) -> Iterator[_Connection]:
         plain.close()
 
 
+def _needed(items: Sequence[HomeObject], names: Sequence[str]) -> list[HomeObject]:
+    """The named tables with their schemas, indexes, types and sequences; raises if one is missing.
+    Views, macros and comments stay behind: they may name other tables.
+    """
+    wanted = {fold(name.replace('"', "")) for name in names}
+    chosen = [
+        item
+        for item in items
+        if item.kind == "TABLE" and fold(tables.label_of(item.schema, item.name)) in wanted
+    ]
+    missing = wanted - {fold(tables.label_of(item.schema, item.name)) for item in chosen}
+    if missing:
+        raise errors.make("table.missing", table=min(missing))
+    schemas = {fold(item.schema) for item in chosen}
+    bare_names = {fold(item.name) for item in chosen}
+
+    def needed(item: HomeObject) -> bool:
+        if item.kind == "INDEX":
+            match = _INDEXED.search(item.sql)
+            return match is not None and fold(match[1]) in bare_names
+        if item.kind == "SCHEMA":
+            return fold(item.name) in schemas
+        return item in chosen or item.kind in ("TYPE", "SEQUENCE")
+
+    return [item for item in items if needed(item)]
+
+
+def _refuse_collations(plain: _Connection, items: Sequence[HomeObject]) -> None:
+    """Raise before anything is created, with the name of every column that has a collation."""
+    columns = []
+    for item in items:
+        if item.kind == "TABLE":
+            sql = object_texts.introspected(plain, "TABLE", item.schema, item.name)
+            label = tables.label_of(item.schema, item.name)
+            columns += [f"{label}.{name}" for name in head.collations(sql)]
+    if columns:
+        raise errors.make("file.collations", columns=", ".join(columns))
+
+
 def _refuse_taken(context: Context, items: Sequence[HomeObject]) -> None:
     taken = objects.snapshot(context.local.binder, macros=True)
     here = {(kind, fold(schema), fold(name)) for kind, schema, name in taken}
@@ -86,7 +140,10 @@ def _refuse_taken(context: Context, items: Sequence[HomeObject]) -> None:
         if item.kind in ("COMMENT", "SCHEMA"):
             continue
         if objects.key_of(item) in here:
-            raise errors.make("table.exists", table=tables.label_of(item.schema, item.name))
+            name = tables.label_of(item.schema, item.name)
+            if item.kind == "TABLE":
+                raise errors.make("table.exists", table=name)
+            raise errors.make("file.object", kind=fold(item.kind), name=name)
 
 
 def _make(context: Context, plain: _Connection, items: list[HomeObject]) -> list[Table]:
@@ -109,8 +166,6 @@ def _make(context: Context, plain: _Connection, items: list[HomeObject]) -> list
 def _table(context: Context, catalog: Catalog, plain: _Connection, item: HomeObject) -> Table:
     label = tables.label_of(item.schema, item.name)
     qualified_name = f"{quoted(item.schema)}.{quoted(item.name)}"
-    if head.collations(object_texts.introspected(plain, "TABLE", item.schema, item.name)):
-        raise head.refuse_collation(f"a column of {label}")
     columns = [(row[0], row[1]) for row in plain.execute(f"DESCRIBE {qualified_name}").fetchall()]
     head.refuse_reserved(*(name for name, _ in columns))
     every = (
@@ -127,7 +182,12 @@ def _table(context: Context, catalog: Catalog, plain: _Connection, item: HomeObj
 
 
 def _fill(
-    context: Context, plain: _Connection, entries: Sequence[Table], progress: Progress | None
+    context: Context,
+    plain: _Connection,
+    entries: Sequence[Table],
+    progress: Progress | None,
+    most_rows: int | None,
+    filled: Filled | None,
 ) -> dict[str, int]:
     sizes = {table.local_name: _count(plain, table.local_name) for table in entries}
     total, done = sum(sizes.values()), 0
@@ -141,12 +201,16 @@ def _fill(
             if progress is not None:
                 progress(done, total)
 
+    limit = "" if most_rows is None else f" LIMIT {most_rows}"
     for table in entries:
+        start = time.perf_counter()
         with transaction.writing(context) as catalog, translated():
             working = catalog.tables[table.key]
-            reader = plain.execute(f"SELECT * FROM {table.local_name}").to_arrow_reader(8192)
+            reader = plain.execute(f"SELECT * FROM {table.local_name}{limit}").to_arrow_reader(8192)
             row_writer.append_stream(context, working, passed(Source(reader)))
         counts[table.label] = working.row_count
+        if filled is not None:
+            filled(table.label, sizes[table.local_name], time.perf_counter() - start)
     return counts
 
 

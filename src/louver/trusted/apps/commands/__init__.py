@@ -21,4 +21,4 @@ NAMES: tuple[str, ...] = (
 )
 
 #: The commands that print tables, in any form that the command line selects.
-TABLES = frozenset(("sql",))
+TABLES = frozenset(("encrypt", "sql"))

@@ -1,32 +1,97 @@
 """Encrypt an existing DuckDB database: tables, views, constraints and all other objects.
 
 The file is only read. The policy (--policy) selects the encrypted columns and their schemes;
-without a policy every column of every table is encrypted.
+without a policy every column of every table is encrypted. --table encrypts some tables with their
+types, sequences and indexes. --dry-run encrypts some rows of each table in memory and estimates the
+time and the bytes of the whole.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from typing import TYPE_CHECKING
 
-from louver.trusted.apps import terminal
+from louver.trusted.apps import formats, startup, terminal
 from louver.trusted.apps.cli_connection import opened
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.transfer import Filled
+
+#: Rows of each table that a dry run encrypts.
+SAMPLE_ROWS = 20_000
+_COLUMNS = [
+    ("table", "VARCHAR"),
+    ("rows", "BIGINT"),
+    ("bytes sent", "BIGINT"),
+    ("seconds", "DOUBLE"),
+]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("file", metavar="FILE.duckdb", help="the database to encrypt")
+    parser.add_argument(
+        "--table", action="append", default=[], metavar="NAME", dest="tables",
+        help="this table only; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dry-run", action="store_true", help="estimate time and bytes; nothing is stored"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    if options.dry_run:
+        return _estimate(options)
     from louver.trusted.executor import transfer
     from louver.trusted.executor.progress import bar
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
-        counts = transfer.encrypt(connection.context, options.file, progress=progress)
+        counts = transfer.encrypt(
+            connection.context, options.file, progress=progress, names=options.tables
+        )
     report(options, counts, time.perf_counter() - start, "encrypted")
+    return 0
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    """Encrypt some rows of each table into a database in memory, and scale what that took."""
+    with startup.without_collection():
+        from louver.trusted.client.connect import connect
+        from louver.trusted.executor import transfer
+
+    estimates: list[tuple[str, int, int, float]] = []
+    connection = connect(
+        "duckdb:///:memory:", options.keys, profile=options.profile, policy=options.policy
+    )
+    traffic = connection.context.engine.traffic
+    before = traffic.bytes_out
+
+    def filled(table: str, rows: int, seconds: float) -> None:
+        nonlocal before
+        sent, before = traffic.bytes_out - before, traffic.bytes_out
+        factor = max(rows / min(rows, SAMPLE_ROWS), 1) if rows else 1
+        estimates.append((table, rows, round(sent * factor), seconds * factor))
+
+    with connection:
+        done: Filled = filled
+        transfer.encrypt(
+            connection.context, options.file, names=options.tables, most_rows=SAMPLE_ROWS,
+            filled=done,
+        )  # fmt: skip
+    if options.json:
+        tables = [
+            {"table": table, "rows": rows, "bytes": sent, "seconds": round(seconds, 3)}
+            for table, rows, sent, seconds in estimates
+        ]
+        terminal.out_json({"ok": True, "estimates": tables})
+        return 0
+    texts = [(table, str(rows), str(sent), f"{s:.1f}") for table, rows, sent, s in estimates]
+    formats.write_texts(options.form or "box", _COLUMNS, texts)
+    seconds = sum(estimate[3] for estimate in estimates)
+    terminal.say(f"nothing was stored; about {seconds:.0f} s in all, estimated from a sample")
     return 0
 
 
