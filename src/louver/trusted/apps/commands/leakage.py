@@ -14,7 +14,9 @@ from louver.trusted.apps.cli_connection import opened
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
 
-_COLOURS = {"plaintext": "red", "order": "red", "equality": "yellow"}
+#: Levels that are marked with ! and in red.
+SEVERE = ("plaintext", "order")
+_COLOURS = {**dict.fromkeys(SEVERE, "red"), "equality": "yellow"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,8 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
         for _, _, level, text in (row for row in rows if row[0] == name):
             mark = terminal.styled(f"{level:<10}", _COLOURS.get(level, "dim"))
             first, *rest = textwrap.wrap(text, max(width - 12, 40)) if width else [text]
-            lines += [f"  {mark}{first}", *(" " * 12 + line for line in rest)]
+            sign = "!" if level in SEVERE else " "
+            lines += [f"{sign} {mark}{first}", *(" " * 12 + line for line in rest)]
     if not lines and not connection.session.transactional:
         return ["No question was sent on this connection, and its ledger ends with it."]
     return lines or ["The server has learned nothing about an encrypted column."]

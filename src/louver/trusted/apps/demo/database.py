@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from louver.wire.messages import Statement
 from louver.wire.tap import Tap
 
 _STEPS = ("parse", "analyse", "rewrite", "bind", "keep", "server", "open", "finish")
-_TABLES = (flights.FLIGHTS, flights.WINTER)
 
 
 class Demonstration:
@@ -40,42 +40,42 @@ class Demonstration:
     def run(self) -> dict[str, Any]:
         """Run the demonstration; its results as plain data."""
         try:
-            loads = self._load()
-            self._server_contents()
-            queries = [self._query(n, q) for n, q in enumerate(flights.QUERIES, 1)]
+            loads, queries = [self._load(flights.FLIGHTS)], []
+            for number, query in enumerate(flights.QUERIES, 1):
+                if number == flights.SHARED_FROM:
+                    refusal = self._refusal()
+                    loads.append(self._load(flights.WINTER))
+                queries.append(self._query(number, query))
             self._ledger()
             facts = leakage.facts(self._connection, None)
         finally:
             self._connection.close()
             self._plain.close()
-        return {"loads": loads, "queries": queries, "facts": facts}
+        return {"loads": loads, "queries": queries, "refused": refusal, "facts": facts}
 
-    def _load(self) -> list[dict[str, Any]]:
-        self._console.title("Encrypting the flights that left New York in 2013")
-        data = flights.data(self._rows)
-        loads = []
-        for table in _TABLES:
-            rows = data[table.name]
-            self._console.say(table.enc, "cyan")
-            self._connection.execute(table.enc)
-            start = time.perf_counter()
-            with bar() as progress:
-                self._connection.load(table.name, rows, progress=progress)
-            spent = time.perf_counter() - start
-            self._tap.records.clear()
-            self._plain.execute(table.plain)
-            self._plain.register("incoming", rows)
-            self._plain.execute(f"INSERT INTO {table.name} SELECT * FROM incoming")
-            self._plain.unregister("incoming")
-            self._console.say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
-            loads.append({"table": table.name, "rows": rows.num_rows, "seconds": round(spent, 2)})
-        return loads
+    def _load(self, table: flights.Table) -> dict[str, Any]:
+        """Encrypt one table, and print what the server stores of it."""
+        self._console.title(table.title)
+        rows = flights.data(self._rows)[table.name]
+        self._console.say(table.enc, "cyan")
+        self._connection.execute(table.enc)
+        start = time.perf_counter()
+        with bar() as progress:
+            self._connection.load(table.name, rows, progress=progress)
+        spent = time.perf_counter() - start
+        self._plain.execute(table.plain)
+        self._plain.register("incoming", rows)
+        self._plain.execute(f"INSERT INTO {table.name} SELECT * FROM incoming")
+        self._plain.unregister("incoming")
+        self._console.say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
+        self._server_contents(table.name)
+        return {"table": table.name, "rows": rows.num_rows, "seconds": round(spent, 2)}
 
-    def _server_contents(self) -> None:
-        self._console.title("What the server stores")
+    def _server_contents(self, name: str) -> None:
+        self._console.title(f"What the server stores of {name}")
         stored = stored_rows(self._connection)
         for table in stored.tables():
-            if not table.own:
+            if table.name == name:
                 for line in view(stored, table, 1, 16):
                     self._console.say("  " + line)
         self._console.say("")
@@ -84,19 +84,26 @@ class Demonstration:
     def _query(self, number: int, query: flights.Query) -> dict[str, Any]:
         self._console.title(f"{number}. {query.title}")
         self._console.fill(query.why)
-        self._console.say("you wrote", "dim")
+        for statement in query.before:
+            self._console.say("you declare", "dim")
+            self._console.code(statement)
+            self._connection.execute(statement)
+        self._console.say("you write", "dim")
         self._console.code(query.sql)
         known = set(self._connection.context.ledger.facts())
+        self._tap.records.clear()
         start = time.perf_counter()
-        relation = self._connection.sql(query.sql).execute()
+        relation = self._connection.sql(query.sql)
+        self._plan(relation)
+        relation.execute()
         spent_ms = (time.perf_counter() - start) * 1000
         self._sent(relation)
         new = [f for f in self._connection.context.ledger.facts() if f not in known]
-        self._console.say("and learned", "dim")
-        for text in dict.fromkeys(fact.text for fact in new):
-            self._console.fill(text, "  + ", "    ")
+        self._console.say("and learns", "dim")
+        for fact in dict.fromkeys((fact.level, fact.text) for fact in new):
+            self._fact(*fact)
         if not new:
-            self._console.say("  nothing new")
+            self._console.say("  no new fact; the ledger counts one more condition")
         self._console.say("the answer", "dim")
         self._console.answer(relation)
         times = self._times(relation, spent_ms)
@@ -110,6 +117,42 @@ class Demonstration:
             "total_ms": round(spent_ms, 2),
             "equal_to_plaintext": True,
         }
+
+    def _plan(self, relation: Relation) -> None:
+        """Print which layers would open, and how much the server would send."""
+        plan = json.loads(relation.explain(format="json"))
+        for layer in plan["layers"]:
+            self._console.say(f"  opens the {layer['layer']} layer of {layer['column']}", "yellow")
+        rows = sum(server["expected_rows"] for server in plan["servers"])
+        size = sum(server["expected_bytes"] for server in plan["servers"])
+        self._console.say(f"  expects about {rows:,} rows, {size / 1000:,.0f} kB from the server")
+
+    def _fact(self, level: str, text: str) -> None:
+        """Print a fact; one that shows order or values has a sign of its own."""
+        sign = "!" if level in leakage.SEVERE else "+"
+        self._console.fill(f"{text} [{level}]", f"  {sign} ", "    ")
+
+    def _refusal(self) -> dict[str, object]:
+        """A statement that a ceiling forbids: nothing is sent."""
+        self._console.title("A statement that a ceiling forbids")
+        self._console.fill(
+            "With local_processing off, a query that needs more than a ceiling allows is refused "
+            "before anything is sent, and the error names the lowest sufficient ceiling."
+        )
+        self._connection.execute("SET local_processing = off")
+        self._console.say("you write", "dim")
+        self._console.code(flights.REFUSED)
+        try:
+            self._connection.execute(flights.REFUSED)
+        except errors.LeakageRefused as error:
+            refusal = error.as_dict()
+            for line in str(error).splitlines():
+                self._console.fill(line.strip(), "  ", "    ")
+        else:
+            raise errors.make("internal", detail="a ceiling was not enforced")
+        self._connection.execute("SET local_processing = on")
+        self._console.say("")
+        return refusal
 
     def _sent(self, relation: Relation) -> None:
         """Print the statements of this query as sent, with their constants."""
@@ -158,8 +201,9 @@ class Demonstration:
             self._console.say(line)
         self._console.say("")
         self._console.fill(
-            "Read the red lines: with sdb, computing on the server costs the secrecy of the values "
-            "themselves. This is why sealed is the default, and why louver attack exists."
+            "Read the lines with !: an order that is revealed is close to the values where these "
+            "are well known, and with sdb, computing on the server costs the values themselves. "
+            "This is why sealed is the default, and why louver attack exists."
         )
         self._console.say("")
 

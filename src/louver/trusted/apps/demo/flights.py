@@ -21,6 +21,8 @@ class Query:
     title: str
     why: str
     sql: str
+    #: Statements that are run before it.
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Table:
     """One table: its declaration with ENC, and the same for plaintext DuckDB."""
 
     name: str
+    title: str
     enc: str
     plain: str
     columns: tuple[str, ...]
@@ -35,6 +38,7 @@ class Table:
 
 FLIGHTS = Table(
     "flights",
+    "Encrypting the flights that left New York in 2013",
     """CREATE TABLE flights (
     month INTEGER, day INTEGER, carrier VARCHAR, origin VARCHAR,
     tailnum VARCHAR ENC, dest VARCHAR ENC, dep_delay BIGINT ENC, arr_delay BIGINT ENC)""",
@@ -45,6 +49,7 @@ FLIGHTS = Table(
 )
 WINTER = Table(
     "winter",
+    "Secret sharing: the flights of January, with shared numbers (sdb)",
     """CREATE TABLE winter (
     day INTEGER, carrier VARCHAR, origin VARCHAR, flight INTEGER, dest VARCHAR ENC,
     dep_delay BIGINT ENC USING sdb, arr_delay BIGINT ENC USING sdb,
@@ -55,36 +60,54 @@ WINTER = Table(
     ("day", "carrier", "origin", "flight", "dest", "dep_delay", "arr_delay", "distance"),
 )
 
+#: The same question three times, each under a higher ceiling.
+_LATE = (
+    "SELECT carrier, count(*) AS flights, max(dep_delay) AS latest FROM flights\n"
+    "WHERE dest = 'SFO' AND dep_delay > 240 GROUP BY carrier ORDER BY flights DESC, carrier LIMIT 5"
+)
 QUERIES = (
     Query(
-        "Sealed columns: the server filters by plain columns, the rest is finished locally",
-        "dest and dep_delay are sealed (AES-GCM). The server cannot compare them and learns no "
-        "value; it sends the rows of July from JFK, and DuckDB on your machine does the rest.",
-        "SELECT dest, count(*) AS flights, round(avg(dep_delay), 2) AS mean_delay\n"
-        "FROM flights WHERE month = 7 AND origin = 'JFK'\n"
-        "GROUP BY dest HAVING count(*) > 100 ORDER BY mean_delay DESC, dest LIMIT 5",
+        "The default ceiling, access: the server computes nothing on encrypted columns",
+        "dest and dep_delay are sealed. The server cannot tell which rows are meant, so it sends "
+        "these columns of all rows, and DuckDB on your machine does the rest.",
+        _LATE,
+    ),
+    Query(
+        "A ceiling of equality for dest: the first layer opens",
+        "Beside the sealed values the server stores equality codes under a layer that hides them. "
+        "The query needs them and the ceiling allows it, so the layer is opened, once and for "
+        "good, after the ledger has recorded it. The server then selects the rows of one airport.",
+        _LATE,
+        ("ALTER TABLE flights ALTER COLUMN dest MAY REVEAL equality",),
+    ),
+    Query(
+        "A ceiling of order for dep_delay: ranges on the server",
+        "Order codes let the server compare. It now sends only the rows of the answer, and knows "
+        "the order of all delays.",
+        _LATE,
+        ("ALTER TABLE flights ALTER COLUMN dep_delay MAY REVEAL order",),
+    ),
+    Query(
+        "Layers stay open: another constant reveals only which rows it selects",
+        "Codes are compared as plain numbers. No cryptography runs on the server.",
+        _LATE.replace("SFO", "LAX"),
     ),
     Query(
         "Any SELECT runs: a window function over sealed text",
-        "Whatever the server cannot compute runs in the local engine, so every SELECT works.",
+        "What the server may not or cannot compute runs in the local engine. The ceiling of "
+        "tailnum was not raised, so it is decided there.",
         "SELECT tailnum, flights, rank() OVER (ORDER BY flights DESC) AS place FROM (\n"
         "  SELECT tailnum, count(*) AS flights FROM flights\n"
         "  WHERE month = 12 AND tailnum LIKE 'N7%' GROUP BY tailnum)\n"
         "ORDER BY place, tailnum LIMIT 5",
     ),
     Query(
-        "Secret sharing: the server computes on numbers that it cannot read",
-        "dep_delay, arr_delay and distance are shared (scheme sdb). The server adds, compares and "
-        "filters; only the matching rows are transferred. The ledger at the end lists the cost.",
+        "The server computes on numbers that it cannot read",
+        "In winter the delays and the distance are shared between you and the server. It adds, "
+        "compares and filters; only matching rows are transferred. The price is in the lines with "
+        "an exclamation mark: from these operations the values themselves can be computed.",
         "SELECT carrier, flight, dest, dep_delay, arr_delay - dep_delay AS lost_on_the_way\n"
         "FROM winter WHERE dep_delay > 300\n"
-        "ORDER BY dep_delay DESC, carrier, flight LIMIT 5",
-    ),
-    Query(
-        "The same shape again, with another constant",
-        "Terms that do not depend on the constant were materialized, so this run is fast.",
-        "SELECT carrier, flight, dest, dep_delay, arr_delay - dep_delay AS lost_on_the_way\n"
-        "FROM winter WHERE dep_delay > 600\n"
         "ORDER BY dep_delay DESC, carrier, flight LIMIT 5",
     ),
     Query(
@@ -95,6 +118,10 @@ QUERIES = (
         "FROM winter GROUP BY origin ORDER BY origin",
     ),
 )
+#: The number of the first query of `winter`.
+SHARED_FROM = 6
+#: Needs more than its ceiling, where nothing may be finished locally.
+REFUSED = "SELECT count(*) FROM flights WHERE tailnum = 'N14228'"
 
 
 def raw(rows: int) -> pa.Table:
