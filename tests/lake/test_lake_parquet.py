@@ -127,7 +127,7 @@ def test_nested_types(keys: Any, connection: Any, value: str) -> None:
         assert_same(connection, copy, table)
     else:
         written = connection.execute(f"SELECT c1 FROM ({sql})").fetchall()
-        assert str(connection.execute("SELECT c1 FROM found").fetchall()) == str(written)
+        assert str(connection.execute("SELECT c1 FROM copy").fetchall()) == str(written)
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.4", "1.5"])

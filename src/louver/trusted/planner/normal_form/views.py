@@ -48,7 +48,7 @@ class Definitions:
                     node.replace(self._query(item, node))
 
     def _view(self, node: exp.Table) -> HomeObject | None:
-        if not isinstance(node.this, exp.Identifier) or node.catalog:
+        if not isinstance(node.this, exp.Identifier):
             return None
         if not node.db and fold(node.name) in self.common:
             return None
@@ -56,8 +56,8 @@ class Definitions:
         views = [v for (s, n), v in self._views.items() if n == fold(node.name)]
         if not views:
             return None
-        if len(views) > 1 or views[0].path or views[0].temporary:
-            # Which of several is meant, the search path decides.
+        if len(views) > 1 or views[0].path or views[0].temporary or node.catalog:
+            # Which of several is meant, the search path decides, or a database's name.
             raise Unclear
         if self._catalog.named(schema or "", node.name) is not None:
             raise Unclear
