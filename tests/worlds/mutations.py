@@ -66,8 +66,7 @@ def rows_keep_their_order() -> Iterator[None]:
 @contextmanager
 def lengths_tell_nothing() -> Iterator[None]:
     """Rows are taken to be told apart by plain values alone, not by the lengths of texts."""
-    types = "louver.trusted.vault.types"
-    with replaced(types, "tells_rows", lambda column: not column.encrypted):
+    with replaced("louver.trusted.vault.scheme", "tells_rows", lambda column: not column.encrypted):
         yield
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from louver.trusted.vault.scheme import read_from, share_of
 from louver.trusted.vault.types import decimal_scale, shifted
 from louver.untrusted.attacks.coprime import Recovered
 
@@ -34,7 +35,7 @@ def find(context: Context, schema: str, name: str, stored: str) -> tuple[Table, 
     """The declared column behind a server column."""
     table = context.catalog.table(schema, name)
     for column in table.columns if table is not None else []:
-        if table is not None and column.stored.get("sdb") == stored:
+        if table is not None and share_of(column) == stored:
             return table, column
     return None
 
@@ -43,7 +44,7 @@ def values_of(
     context: Context, report: Report, stored: StoredRows, table: Table, column: Column
 ) -> list[int | None]:
     """The rows of a report in order of row id, as unscaled integers."""
-    names = ("row_id", column.stored["rnd"])
+    names = ("row_id", read_from(column))
     row_ids, values = stored.columns(report.table, names, report.rows).values()
     field = context.local.arrow_field(column.type)
     opened = context.columns.open_column(table, column, values, row_ids, field)

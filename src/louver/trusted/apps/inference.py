@@ -16,6 +16,7 @@ from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.apps import terminal
 from louver.trusted.vault.facts import fact
+from louver.trusted.vault.scheme import read_from
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -113,8 +114,7 @@ def find(context: Context, sight: Sight) -> tuple[Table, Column] | None:
     """The declared column behind codes."""
     table = context.catalog.table(sight.table.schema, sight.table.name)
     for column in table.columns if table is not None else []:
-        stored = (column.stored.get("eq"), column.stored.get("ord"))
-        if table is not None and sight.column in stored:
+        if table is not None and column.encrypted and sight.column in column.stored.values():
             return table, column
     return None
 
@@ -168,7 +168,7 @@ def _ground_truth(
     """For each row, the ordinal of its code among all codes, and its value."""
     # The server sees this scan, so the ledger records it.
     context.ledger.record([fact("scan", table, [column])], "an attack")
-    names = ("row_id", column.stored["rnd"], sight.column)
+    names = ("row_id", read_from(column), sight.column)
     columns = stored.columns(sight.table, names)
     known = pc.is_valid(columns[sight.column])
     row_ids, sealed, codes = (columns[name].filter(known) for name in names)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from louver import errors
 from louver.trusted.executor import average, constant_encoding
 from louver.trusted.planner.ir import (
+    SEALED,
     Bindable,
     Code,
     Factor,
@@ -35,7 +36,6 @@ from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import primes, schemes, sums
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
-from louver.trusted.vault.schemes import rnd
 from louver.wire.messages import Constant
 
 FieldOf = Callable[[str], pa.Field]
@@ -221,7 +221,7 @@ class Columns:
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
             return values
-        if output.kind == "sealed":
+        if output.kind == SEALED:
             table, column = _column_of(output, remote, tables)
             if output.row is None:
                 return self.open_column(table, column, values, row_ids[output.slot], field)
@@ -291,7 +291,7 @@ class Columns:
     ) -> pa.Array:
         """A sealed column opened; an altered or moved value raises, naming column and row."""
         try:
-            opened = rnd.open(self.keyring, table, column, values, row_ids, storage(field.type))
+            opened = schemes.open_copy(self, table, column, values, row_ids, storage(field.type))
         except errors.VerificationError as error:
             named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
             row = named[1] if named else "?"

@@ -25,8 +25,6 @@ NO_DEFAULT = "none"
 """The default encryption of columns of which nothing is said, where they stay plain."""
 ANY = "*"
 """The section for every table, or the entry for every column."""
-_FORMER = {"paillier": "hom"}
-"""Words of earlier releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +270,7 @@ def _word(path: str, where: str, key: str, word: object, known: tuple[str, ...])
     if not isinstance(word, str):
         raise _format(path, f"{where} has a value that is not text")
     word = fold(word)
-    word = _FORMER.get(word, word)
+    word = word if word in known else schemes.name_today(word)
     if word and word not in known:
         raise errors.make("policy.unknown", path=path, name=f"{word} at {where}")
     return word

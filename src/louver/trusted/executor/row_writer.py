@@ -13,7 +13,7 @@ from louver.trusted.executor.schema import sequences
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact, condition_of, fact, with_condition
 from louver.trusted.vault.levels import allows
-from louver.trusted.vault.scheme import scheme_of
+from louver.trusted.vault.scheme import packed, scheme_of
 from louver.trusted.vault.types import has_fixed_length
 
 
@@ -43,8 +43,8 @@ def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
     by_name: dict[tuple[str, str], list[Column]] = {}
     for column in table.columns:
-        packed = ["hom"] if any(column.id in ids for ids in table.packs.values()) else []
-        for representation in (*column.stored, *packed) if column.encrypted else ():
+        names = dict.fromkeys((*column.stored, *(name for name, _ in packed(table, column))))
+        for representation in names if column.encrypted else ():
             scheme = scheme_of(representation)
             for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
                 if leak is not None:

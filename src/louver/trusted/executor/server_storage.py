@@ -33,7 +33,7 @@ from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault import row_id_ranges, stored_types
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import condition_of, with_condition
-from louver.trusted.vault.scheme import scheme_of
+from louver.trusted.vault.scheme import has_shares, scheme_of
 from louver.trusted.vault.types import can_share, shifted, value_range
 from louver.wire.messages import Statement
 
@@ -187,7 +187,7 @@ def _bound(parts: Parts, remote: RemoteQuery, tables: Tables, literals: Sequence
 
 
 def _printed(parts: Parts, remote: RemoteQuery, tables: Tables, usable: bool) -> Template:
-    shares = any("sdb" in c.stored for s in remote.sources for c in tables[s.table].columns)
+    shares = any(has_shares(tables[source.table]) for source in remote.sources)
     modulus = parts.columns.modulus() if shares else b""
     slots = slots_of(remote, tables, parts.backend, materialized=usable)
     printer = Printer(parts.backend, slots, modulus, parts.columns.powers)
@@ -269,8 +269,7 @@ def _append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
 
 
 def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    shared = any("sdb" in column.stored for column in table.columns)
-    step = min(BATCH_ROWS, SHARED_ROWS) if shared else BATCH_ROWS
+    step = min(BATCH_ROWS, SHARED_ROWS) if has_shares(table) else BATCH_ROWS
     for rows in batches:
         for start in range(0, rows.num_rows, step):
             batch = rows.slice(start, step)

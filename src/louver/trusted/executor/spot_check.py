@@ -18,7 +18,7 @@ from louver import errors
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.ir import Opening
-from louver.trusted.vault import schemes
+from louver.trusted.vault import scheme, schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 
@@ -64,7 +64,7 @@ def _check(context: Context, table: Table, column: Column, onion: str) -> None:
 
 def _sample(context: Context, table: Table, column: Column, onion: str) -> tuple[str, list[int]]:
     """A query for some rows: picked here where it is known which there are, else over there."""
-    names = (column.stored["rnd"], column.stored[onion])
+    names = (scheme.read_from(column), column.stored[onion])
     if not table.runs_known:
         return context.backend.some_rows(table, names, SAMPLE_ROWS), []
     picked = sorted({_row(table) for _ in range(SAMPLE_ROWS)})

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.ir import Call, Node, Output, Plain, RemoteQuery, SharedExpr, Sql
+from louver.trusted.planner.ir import (
+    SEALED,
+    Call,
+    Node,
+    Output,
+    Plain,
+    RemoteQuery,
+    SharedExpr,
+    Sql,
+)
 from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.sql.scope import Scope, Source
 from louver.trusted.planner.sql.values import GroupRepresentative, Raw
@@ -16,6 +25,7 @@ from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.scheme import read_from
 
 
 def output(
@@ -28,7 +38,7 @@ def output(
         return Output(name, "raw", value.type, value.node)
     if isinstance(value, GroupRepresentative):
         return Output(
-            name, "sealed", type_, value.node, None, value.slot, value.column, (), value.row
+            name, SEALED, type_, value.node, None, value.slot, value.column, (), value.row
         )
     if value.single:
         ((table, column),) = value.columns
@@ -48,9 +58,8 @@ def stored(name: str, source: Source, column_name: str) -> Output:
     if not column.encrypted:
         node = StoredColumn(source.server_alias, source.backend.quote(column.stored["plain"]))
         return Output(name, "plain", column.type, node)
-    held = column.stored.get("rnd") or column.stored["file"]
-    node = StoredColumn(source.server_alias, held)
-    return Output(name, "sealed", column.type, node, slot=source.slot, column=column.id)
+    node = StoredColumn(source.server_alias, read_from(column))
+    return Output(name, SEALED, column.type, node, slot=source.slot, column=column.id)
 
 
 def note_reads(remote: RemoteQuery, scope: Scope) -> None:
@@ -98,7 +107,7 @@ def _read_columns(remote: RemoteQuery, source: Source) -> list[str]:
     for column in source.table.columns:
         for out in remote.outputs:
             shared = out.secret is not None and (source.table.id, column.id) in out.secret.columns
-            opened = out.kind in ("sealed", "summed")
+            opened = out.kind in (SEALED, "summed")
             if shared or (opened and (out.slot, out.column) == (source.slot, column.id)):
                 names.append(column.name)
                 break

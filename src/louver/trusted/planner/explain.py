@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.ir import Plan, RemoteQuery
+from louver.trusted.planner.ir import SEALED, Plan, RemoteQuery
 
 _KINDS = {
     "whole": "the server filters, joins and aggregates",
@@ -32,7 +32,7 @@ def explain(
     for number, sql in enumerate(remote_sql, 1):
         lines.append(_block(f"server {number}", sql))
     for remote in plan.remotes:
-        opened = [o for o in remote.outputs if o.kind in ("sealed", "share", "average")]
+        opened = [o for o in remote.outputs if o.kind in (SEALED, "share", "average")]
         shares = sum(o.kind == "share" for o in opened)
         lines.append(
             f"open     {len(opened)} columns ({shares} of them shares)" + _expected(remote)

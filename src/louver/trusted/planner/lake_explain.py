@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from louver.trusted.planner.ir import Code, Node, RemoteQuery, Sql
+from louver.trusted.planner.ir import SEALED, Code, Node, RemoteQuery, Sql
 
 
 def written(remote: RemoteQuery) -> str:
@@ -40,4 +40,4 @@ def text_of(table: int, columns: Sequence[int], condition: str) -> str:
 
 def column_ids(remote: RemoteQuery) -> list[int]:
     """The columns that are fetched, by id."""
-    return [out.column for out in remote.outputs if out.kind == "sealed"]
+    return [out.column for out in remote.outputs if out.kind == SEALED]

@@ -45,7 +45,7 @@ class Column:
     scheme: str = ""
     ceiling: str = "plaintext"
     generation: int = 0
-    #: representation ("plain", "rnd", "sdb", "eq", "ord", "sum" ...) to the server's column name
+    #: representation (`vault.scheme`), or "plain", to the server's column name
     stored: dict[str, str] = field(default_factory=dict)
     #: bounds of the unscaled integers ever stored; they only widen
     minimum: int | None = None

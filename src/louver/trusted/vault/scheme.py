@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from louver.trusted.vault.catalog import Column
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.protection import BUNDLES, FILES, Protection
 from louver.trusted.vault.stored_types import BYTES
+from louver.trusted.vault.types import has_fixed_length
 
 NOTHING_KNOWN = "nothing known"
 
@@ -78,6 +80,8 @@ class Answer:
     ``opens`` is the state that the onion must be in, ``pairs`` the state in which two columns of a
     join group compare; ``leak`` names the sentence of what is shown beside that. Rows that must
     not pass may pass where it is not ``exact``, or where a column with NULLs ``hides_nulls``.
+    ``tokens`` names the sentence of each token that is sent, ``keys`` that of tokens which are
+    made of another table's keys.
     """
 
     opens: str = ""
@@ -87,8 +91,13 @@ class Answer:
     by_row: bool = False
     exact: bool = True
     hides_nulls: bool = False
+    tokens: str = ""
+    keys: str = ""
 
 
+BY_ROW, BY_FILE = "by row", "by file"
+"""How the copy that reading opens is kept: each value for itself, bound to its row, or a file at a
+time."""
 TOTAL, COUNT = "total", "count"
 """What is opened from a sum: the total, or the number of values that are not NULL."""
 ROW_ID, PUBLIC = "row id", "public number"
@@ -122,6 +131,16 @@ class SumPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Packing:
+    """A scheme that keeps several columns of a row in one ciphertext, which is the table's:
+    ``takes`` tells whether a column under a protection is among them, ``columns`` is how many fit.
+    """
+
+    takes: Callable[[Column, Protection], bool]
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scheme:
     """One scheme.
 
@@ -134,7 +153,10 @@ class Scheme:
     ``takes``; ``functions`` are what it calls on the server; ``policy`` is the entry of a
     policy file that asks for it, and its words. ``advice`` gives the entry by which a column has
     it, where it has to be written. ``sums`` gives the parts from which the scheme's module opens
-    what the server added up (`open_sum`), none where the server cannot.
+    what the server added up (`open_sum`), none where the server cannot. ``reading`` is `BY_ROW` or
+    `BY_FILE` if its first representation is the copy that reading opens, of which a column has
+    one; ``shares`` tells that its representation is a share, on which the server computes with
+    helper columns beside it. ``former`` are its names in earlier releases.
     """
 
     name: str
@@ -158,6 +180,10 @@ class Scheme:
     policy: tuple[str, tuple[str, ...]] | None = None
     advice: Callable[[Column], str] = lambda _: ""
     sums: Callable[[Addends], Sequence[SumPart]] | None = None
+    reading: str = ""
+    shares: bool = False
+    packs: Packing | None = None
+    former: tuple[str, ...] = ()
 
     def leaks(self) -> list[Leak]:
         """All that the row says, each once."""
@@ -190,12 +216,14 @@ ROWS = Leak(
 _ROWS: dict[str, Scheme] = {}
 _LEAKS: dict[str, Leak] = {}
 _BY_REPRESENTATION: dict[str, Scheme] = {}
-_FORMER = {"sealed": "rnd"}
-"""Names of schemes that earlier releases wrote into ledgers."""
 
 
 def publish(scheme: Scheme) -> None:
     """Put a row into the table; its sentences are known by their names from now on."""
+    if scheme.reading and scheme.ceiling != LEVELS[0]:
+        raise ValueError(f"a ceiling could take away the copy that reading opens: {scheme.name}")
+    if scheme.packs is not None and packing() is not None:
+        raise ValueError("a table does not say which scheme its packed columns are of")
     for leak in scheme.leaks():
         if _LEAKS.setdefault(leak.name, leak) != leak:
             raise ValueError(f"two sentences are called {leak.name}")
@@ -227,7 +255,12 @@ def leak(name: str) -> Leak:
 def kind_today(kind: str) -> str:
     """The kind of a fact by its name of today."""
     scheme, dot, rest = kind.partition(".")
-    return f"{_FORMER.get(scheme, scheme)}{dot}{rest}"
+    return f"{name_today(scheme)}{dot}{rest}"
+
+
+def name_today(name: str) -> str:
+    """The name of a scheme by one that an earlier release used; any other word as it is."""
+    return next((row.name for row in rows() if name in row.former), name)
 
 
 def scheme_of(representation: str) -> Scheme:
@@ -251,8 +284,66 @@ def onions() -> list[Scheme]:
 
 
 def held(column: Column, protection: Protection) -> list[str]:
-    """The representations that a column has: the one map from ceilings to what is stored."""
-    return [name for row in rows() for name in row.applies(column, protection)]
+    """The representations that a column has: the one map from ceilings to what is stored. Of
+    several copies for reading it has that of the scheme that USING names, else the first.
+    """
+    by_row = [(row, row.applies(column, protection)) for row in rows()]
+    copies = [row for row, names in by_row if row.reading and names]
+    copies.sort(key=lambda row: row.name != protection.scheme)
+    return [name for row, names in by_row if row not in copies[1:] for name in names]
+
+
+def reading(column: Column) -> Scheme:
+    """The scheme of the copy that reading opens, of an encrypted column."""
+    return next(
+        row for row in rows() if row.reading and row.representations[0].name in column.stored
+    )
+
+
+def read_from(column: Column) -> str:
+    """The server's column of the copy that reading opens, of an encrypted column."""
+    return column.stored[reading(column).representations[0].name]
+
+
+def share_of(column: Column) -> str:
+    """The server's column of shares; "" where there is none."""
+    names = (row.representations[0].name for row in rows() if row.shares)
+    return next((column.stored[name] for name in names if name in column.stored), "")
+
+
+def has_shares(table: Table) -> bool:
+    """Whether a column of the table is stored as shares, which need helpers beside them."""
+    return any(share_of(column) for column in table.columns)
+
+
+def packing() -> Scheme | None:
+    """The scheme that packs several columns, of which there is one at most."""
+    return next((row for row in rows() if row.packs is not None), None)
+
+
+def packed(table: Table, column: Column) -> list[tuple[str, str]]:
+    """The representations of a column that are the table's, with the server's columns."""
+    row = packing()
+    if row is None:
+        return []
+    name = row.representations[0].name
+    return [(name, stored) for stored, ids in table.packs.items() if column.id in ids]
+
+
+def lacks(column: Column, protection: Protection) -> bool:
+    """Whether schemes that a column has would store more of it today."""
+    fresh = (name for name in held(column, protection) if name not in column.stored)
+    return any(scheme_of(name).representations[0].name in column.stored for name in fresh)
+
+
+def tells_rows(column: Column) -> bool:
+    """Whether rows can be distinguished by what is stored of a column: by its plain values, or by
+    the lengths of ciphertexts; rewriting a row then does not hide it. A file does not show the
+    length of a single value.
+    """
+    if not column.encrypted:
+        return True
+    return reading(column).reading == BY_ROW and not has_fixed_length(column.type)
 
 
 def answering(operation: str) -> list[tuple[str, Answer]]:
@@ -262,6 +353,11 @@ def answering(operation: str) -> list[tuple[str, Answer]]:
         for row in rows()
         if operation in row.answers
     ]
+
+
+def answered(column: Column, operation: str) -> tuple[str, Answer] | None:
+    """The stored representation that answers an operation of a column; None where none does."""
+    return next((pair for pair in answering(operation) if pair[0] in column.stored), None)
 
 
 def using_words() -> tuple[str, ...]:

@@ -10,7 +10,6 @@ import re
 from decimal import Context, Decimal
 
 from louver.names import fold
-from louver.trusted.vault.catalog import Column
 
 _INTEGERS = {
     "TINYINT": (-(1 << 7), (1 << 7) - 1),
@@ -107,16 +106,6 @@ def fits(low: int, high: int, type_: str) -> bool:
 def has_fixed_length(type_: str) -> bool:
     """Whether all values of the type have the same length when encrypted."""
     return can_share(type_) or type_ in _FIXED
-
-
-def tells_rows(column: Column) -> bool:
-    """Whether rows can be distinguished by what is stored of a column: by its plain values, or by
-    the lengths of ciphertexts; rewriting a row then does not hide it. A file does not show the
-    length of a single value.
-    """
-    if not column.encrypted:
-        return True
-    return "file" not in column.stored and not has_fixed_length(column.type)
 
 
 def can_share(type_: str) -> bool:

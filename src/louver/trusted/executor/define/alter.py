@@ -186,19 +186,21 @@ def _added(
 
 
 def _count_nulls(context: Context, table: Table) -> None:
-    """Sums of columns that may be NULL from now on need flags."""
+    """Schemes may store more of a column that may be NULL from now on."""
     declared = constraints.read(context.local.binder, table.schema, table.name)
     for column in table.columns:
         known = declared.get(fold(column.name), constraints.Known())
         column.nullable = known.nullable
-        if known.nullable and "sum" in column.stored and "sum_count" not in column.stored:
+        if not column.encrypted:
+            continue
+        if scheme.lacks(column, rebuilding.detailed(context, table, column)):
             rebuilding.fit(context, table, column)
 
 
 def _drop_columns(context: Context, table: Table, columns: Columns) -> None:
     remaining = {name for name, _ in columns}
     gone = [s for c in table.columns if c.name not in remaining for s in c.stored.values()]
-    if any("sdb" in c.stored for c in table.columns if c.name not in remaining):
+    if any(scheme.share_of(c) for c in table.columns if c.name not in remaining):
         gone += tables.let_go_of_kept(table)
     table.columns = [column for column in table.columns if column.name in remaining]
     context.storage.drop_columns(table, gone + tables.settle_helpers(table))

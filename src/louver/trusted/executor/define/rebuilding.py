@@ -96,7 +96,7 @@ def _read(
     context: Context, table: Table, column: Column, first: int, last: int
 ) -> tuple[pa.Array, pa.Array]:
     """Row numbers and opened values, in Arrow's storage types."""
-    sql = context.backend.row_range(table, column.stored["rnd"])
+    sql = context.backend.row_range(table, scheme.read_from(column))
     reply = context.engine.query(Statement(sql, (first, last)))
     row_ids, held = (pa.concat_arrays(reply.column(position).chunks) for position in (0, 1))
     field = context.local.arrow_field(column.type)

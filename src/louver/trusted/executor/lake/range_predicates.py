@@ -22,6 +22,7 @@ from louver.trusted.planner.operators.codes import fill
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, exact, in_domain
 from louver.trusted.vault.index_keys import map_bounds, map_values
+from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.types import code_domain
 
 TOP = (1 << 64) - 1
@@ -68,7 +69,7 @@ def condition(
 
     def read(node: Node) -> Condition:
         match node:
-            case Code(onion="eds", column=number, sign=sign, text=text):
+            case Code(onion=name, column=number, sign=sign, text=text) if _is_range(name):
                 try:
                     results = evaluate(fill(text, list(literals)))
                 except errors.Error:
@@ -83,6 +84,10 @@ def condition(
         raise errors.make("internal", detail="a condition that is not a range")
 
     return every([read(node) for node in nodes])
+
+
+def _is_range(representation: str) -> bool:
+    return "RANGE" in scheme_of(representation).answers
 
 
 def _word(text: str) -> str:

@@ -11,6 +11,7 @@ from louver.trusted.executor.lake.range_predicates import Condition, Every, Some
 from louver.trusted.planner.lake_explain import text_of
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact, fact, named
+from louver.trusted.vault.scheme import answered
 from louver.wire import prune
 
 Token = Callable[[Span], bytes]
@@ -75,7 +76,14 @@ def token_fact(table: Table, column: str, span: Span, token: bytes) -> Fact:
     """One token in the ledger: the same fact again when an equal token is sent."""
     mark = hashlib.sha256(token).hexdigest()[:12]
     values = f"{span.low:016x} to {span.high:016x}"
-    return fact("eds.token", table, named(table, [column]), token=mark, values=values)
+    (asked,) = named(table, [column])
+    return fact(_token(asked), table, [asked], token=mark, values=values)
+
+
+def _token(column: Column) -> str:
+    """The name of the sentence of a token; "" of a column that has none."""
+    answer = answered(column, "RANGE")
+    return answer[1].tokens if answer is not None else ""
 
 
 #: How a fact names the numbers of its range.
@@ -84,13 +92,14 @@ SPANS = re.compile(r"\(values ([0-9a-f]{16}) to ([0-9a-f]{16})\)")
 
 def shown_spans(table: Table, facts: Iterable[Fact]) -> list[Span]:
     """The ranges of a table that tokens were sent for, as the ledger has them."""
-    ids = {column.name: column.id for column in table.columns if "eds" in column.stored}
+    shown = {column.name: (column.id, _token(column)) for column in table.columns}
     results = []
     for other in facts:
-        values = SPANS.search(other.text) if other.kind == "eds.token" else None
-        if values and other.table == table.label and other.columns[0] in ids:
+        number, kind = shown.get(other.columns[0], (0, "")) if other.columns else (0, "")
+        values = SPANS.search(other.text) if kind and other.kind == kind else None
+        if values and other.table == table.label:
             low, high = (int(text, 16) for text in values.groups())
-            results.append(Span(ids[other.columns[0]], low, high))
+            results.append(Span(number, low, high))
     return results
 
 

@@ -26,7 +26,7 @@ from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.storage import ROW_ID, Answers, Narrow, Parts, Request
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
-from louver.trusted.planner.ir import RemoteQuery, RowFilter
+from louver.trusted.planner.ir import SEALED, RemoteQuery, RowFilter
 from louver.trusted.planner.lake_explain import column_ids
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.prune import FileEntry
@@ -205,7 +205,7 @@ class LakeStorage:
         held = {column.id: column.name for column in request.columns}
         new_rows = {
             out.name: rows.column(held[out.column])
-            if out.kind == "sealed"
+            if out.kind == SEALED
             else pa.nulls(rows.num_rows)
             for out in remote.outputs
         }

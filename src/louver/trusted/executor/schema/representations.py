@@ -16,7 +16,6 @@ from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.protection import FILES, Protection
-from louver.trusted.vault.schemes import hom
 from louver.trusted.vault.types import code_domain
 
 BUCKET_BITS = 8
@@ -80,20 +79,21 @@ def settle_layers(column: Column) -> None:
 
 
 def pack(table: Table, protections: Mapping[str, Protection], backend: Backend) -> None:
-    """Give a new table its packed sums: up to fifteen columns in one ciphertext a row. What is
+    """Give a new table its packed sums: several columns in one ciphertext a row. What is
     packed stays so for the table's life; a column that goes leaves its slot empty.
     """
-    if not serves(backend, hom.SCHEME):
+    row = scheme.packing()
+    if row is None or row.packs is None or not serves(backend, row):
         return
     ids = [
         column.id
         for column in table.columns
         if (protection := protections.get(fold(column.name))) is not None
-        and hom.packs(column, protection)
+        and row.packs.takes(column, protection)
     ]
-    letter = hom.SCHEME.representations[0].letter
-    for start in range(0, len(ids), hom.SLOTS):
-        table.packs[pseudonym(letter)] = ids[start : start + hom.SLOTS]
+    letter, most = row.representations[0].letter, row.packs.columns
+    for start in range(0, len(ids), most):
+        table.packs[pseudonym(letter)] = ids[start : start + most]
 
 
 def pseudonym(letter: str) -> str:

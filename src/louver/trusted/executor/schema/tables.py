@@ -26,6 +26,7 @@ from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.protection import FILES, PLAIN, Protection
+from louver.trusted.vault.scheme import has_shares
 from louver.trusted.vault.types import is_collated, is_everywhere
 
 #: Types whose values do not go into Arrow and back.
@@ -108,7 +109,7 @@ def plain_name(name: str) -> str:
 
 def settle_helpers(table: Table) -> list[str]:
     """Give the table its helper columns, or take them away; the names taken away."""
-    needed = any("sdb" in column.stored for column in table.columns)
+    needed = has_shares(table)
     if needed and not table.helper_one:
         table.helper_one, table.helper_random, table.helper_unit = (
             pseudonym("h") for _ in range(3)

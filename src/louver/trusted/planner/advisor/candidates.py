@@ -13,6 +13,7 @@ from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.scheme import answering, scheme_of
 from louver.trusted.vault.types import code_domain
 
 Place = tuple[int, int]
@@ -133,20 +134,21 @@ def equated(tree: exp.Expr, resolve: selection.Resolve) -> set[frozenset[Place]]
     by_name: set[frozenset[Place]] = set()
     for sides in _compared(tree):
         left, right = (_coded(side, reach) for side in sides)
-        if left is None or right is None or left[0] == right[0] or left[1] != right[1]:
+        if left is None or right is None or left[0] == right[0]:
+            continue
+        if code_domain(left[1].type) != code_domain(right[1].type):
             continue
         by_name.add(frozenset((left[0], right[0])))
     return by_name
 
 
-def _coded(side: exp.Column, reach: dict[str, Table]) -> tuple[Place, str] | None:
-    """An encrypted column and the domain of its codes."""
+def _coded(side: exp.Column, reach: dict[str, Table]) -> tuple[Place, Column] | None:
+    """An encrypted column that has codes."""
     owner = owner_of(side, reach)
     column = owner.column(side.name) if owner is not None else None
-    domain = code_domain(column.type) if column is not None and column.encrypted else None
-    if owner is None or column is None or domain is None:
+    if owner is None or column is None or not column.encrypted or not code_domain(column.type):
         return None
-    return (owner.id, column.id), domain
+    return (owner.id, column.id), column
 
 
 def searched(tree: exp.Expr, resolve: selection.Resolve) -> set[Place]:
@@ -157,9 +159,13 @@ def searched(tree: exp.Expr, resolve: selection.Resolve) -> set[Place]:
         for node in select.find_all(exp.Like):
             column = node.this.unnest()
             coded = _coded(column, tables) if isinstance(column, exp.Column) else None
-            if coded is not None and coded[1] == "text":
+            if coded is not None and _searchable(coded[1]):
                 by_name.add(coded[0])
     return by_name
+
+
+def _searchable(column: Column) -> bool:
+    return any(scheme_of(name).takes(column.type) for name, _ in answering("LIKE"))
 
 
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Column, exp.Column]]:

@@ -102,7 +102,6 @@ def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
 
 def _generated(change: Computed, level: str) -> Column:
     column = Column(change.name, change.type, change.member[1], True, "sealed", level)
-    column.stored = {"rnd": f"e_{change.member[1]}"}
     column.expression = change.printed
     if change.values:
         column.minimum, column.maximum = 0, change.values - 1

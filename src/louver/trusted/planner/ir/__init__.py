@@ -37,10 +37,19 @@ from louver.trusted.planner.ir.nodes import (
     wire_update,
 )
 from louver.trusted.planner.ir.plan import ChangePlan, Plan
-from louver.trusted.planner.ir.remote import Joined, Output, Probe, RemoteQuery, RowFilter, TableRef
+from louver.trusted.planner.ir.remote import (
+    SEALED,
+    Joined,
+    Output,
+    Probe,
+    RemoteQuery,
+    RowFilter,
+    TableRef,
+)
 
 __all__ = [
     "PLAIN_KEY",
+    "SEALED",
     "Added",
     "Bindable",
     "Call",

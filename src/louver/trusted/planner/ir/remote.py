@@ -23,11 +23,15 @@ class TableRef:
         return f"t{self.slot}"
 
 
+SEALED = "sealed"
+"""The kind of an output that is the copy of a column that reading opens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One column of a server's answer and how the client opens it.
 
-    ``kind``: ``plain`` (taken as it is), ``sealed`` (opened by the key of ``column`` and bound to
+    ``kind``: ``plain`` (taken as it is), `SEALED` (opened by the key of ``column`` and bound to
     the row number of ``slot``, or to that of ``row``), ``share`` (opened by the key of ``secret``),
     ``summed`` (a sum that a scheme opens, from the outputs named in ``parts``), ``average`` (the
     quotient of the outputs named in ``parts``), ``raw`` (a part of another one), ``absent``
@@ -104,7 +108,7 @@ class RemoteQuery:
         """The table occurrences whose row numbers the client needs to open the answer."""
         needed: set[int] = set()
         for output in self.outputs:
-            if output.kind == "sealed" and output.row is None:
+            if output.kind == SEALED and output.row is None:
                 needed.add(output.slot)
             elif output.secret is not None:
                 needed |= output.secret.slots

@@ -22,6 +22,7 @@ from louver.trusted.vault.scheme import (
     Addends,
     Scheme,
     SumPart,
+    read_from,
     scheme_of,
     summing,
 )
@@ -136,4 +137,4 @@ def _number(value: EncodedColumn) -> Node:
 
 def _sealed(value: EncodedColumn, scope: Scope) -> Node:
     column = next(c for c in scope.source(value.slot).table.columns if c.id == value.column)
-    return value.counted(Column(value.alias, column.stored["rnd"]))
+    return value.counted(Column(value.alias, read_from(column)))

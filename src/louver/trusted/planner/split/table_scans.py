@@ -18,7 +18,7 @@ from sqlglot.tokens import Token
 
 from louver.names import fold
 from louver.trusted.planner import choose, cost
-from louver.trusted.planner.ir import Node, Opening, Output, Plan, RemoteQuery, Sql
+from louver.trusted.planner.ir import SEALED, Node, Opening, Output, Plan, RemoteQuery, Sql
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
@@ -76,7 +76,7 @@ def plan_scans(
         read = choose.reads(remote, [by_table[remote.sources[0].table]])
         leaks += [leak for leak in read if leak not in leaks]
     leaks = [leak for leak in leaks if not any(_says_more(other, leak) for other in leaks)]
-    secret = any(out.kind == "sealed" for remote in remotes for out in remote.outputs)
+    secret = any(out.kind == SEALED for remote in remotes for out in remote.outputs)
     kind = "scans" if remotes else "home"
     secret = secret or bool(opens)
     return Plan(kind, tuple(remotes), "", tuple(leaks), tuple(opens), reads_secret=secret)

@@ -30,7 +30,7 @@ from louver.trusted.planner.sql.values import Constant, EncodedColumn, PlanEffec
 from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.levels import allows
-from louver.trusted.vault.scheme import scheme_of
+from louver.trusted.vault.scheme import packed, scheme_of, share_of
 from louver.trusted.vault.types import code_domain
 from louver.trusted.vault.types import decimal_scale as scale_of
 
@@ -181,11 +181,12 @@ class Scope:
                 scale_of(stored.type),
                 frozenset({source.slot}),
             )
-        if "sdb" not in stored.stored or not source.backend.has("gathered"):
+        share = share_of(stored)
+        if not share or not source.backend.has("gathered"):
             return coded(source, stored)
         table = source.table
         return SharedExpr(
-            StoredColumn(source.server_alias, stored.stored["sdb"]),
+            StoredColumn(source.server_alias, share),
             Key("column", (table.id, stored.id, stored.generation, source.slot)),
             Factor(),
             low,
@@ -325,7 +326,7 @@ def coded(source: Source, stored: Column) -> EncodedColumn | None:
     """A sealed column as the codes that the server holds of it; None where it holds none."""
     held = tuple((k, name) for k, name in stored.stored.items() if scheme_of(k).answers)
     if allows(stored.ceiling, "access"):
-        held += tuple(("hom", n) for n, ids in source.table.packs.items() if stored.id in ids)
+        held += tuple(packed(source.table, stored))
     domain = code_domain(stored.type)
     if not held or domain is None:
         return None

@@ -11,6 +11,7 @@ from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.scheme import has_shares
 
 # Only blocks made of these are printed anew for the home side; whatever is not known here runs
 # there in the user's own words.
@@ -246,4 +247,4 @@ def _marker(node: exp.Expr, scope: Scope) -> str:
 
 def worth_rows(sources: list[Source]) -> bool:
     """Whether rows from the server beat scans: it can compute on shares."""
-    return any("sdb" in c.stored for source in sources for c in source.table.columns)
+    return any(has_shares(source.table) for source in sources)

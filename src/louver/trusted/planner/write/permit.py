@@ -12,7 +12,7 @@ from louver.trusted.planner.write.values import Rows
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import Fact, fact, table_name
 from louver.trusted.vault.levels import LEVELS, allows
-from louver.trusted.vault.types import tells_rows
+from louver.trusted.vault.scheme import tells_rows
 
 #: Names of encrypted columns, and texts of views and checks, are encrypted like such a column.
 SCHEMA_CEILING = "access"

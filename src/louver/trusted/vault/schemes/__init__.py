@@ -8,6 +8,7 @@ A module has a SCHEME and, as far as it needs them:
     seal_table(keys, table, rows, row_ids)        columns of the server that are of the whole table
     encode(keys, table, column, value, sign)      a constant that is compared with stored values
     open_sum(keys, table, column, what, parts, most)    what the server added up, group by group
+    open(keys, table, column, values, row_ids, type)    the copy that reading opens, `BY_ROW`
     public(keys)                                  a public number that the server computes with
 """
 
@@ -101,6 +102,21 @@ def encode(
     """What stored values are compared with, for a constant that is not NULL."""
     module = _MODULES[scheme_of(representation).name]
     return cast(Constant, module.encode(keys, table, column, value, sign))
+
+
+def open_copy(
+    keys: KeySource,
+    table: Table,
+    column: Column,
+    values: pa.Array,
+    row_ids: pa.Array,
+    type_: pa.DataType,
+) -> pa.Array:
+    """The copy that reading opens, each value bound to its row; raises `errors.VerificationError`
+    at one that was altered or moved.
+    """
+    module = _MODULES[scheme.reading(column).name]
+    return module.open(keys, table, column, values, row_ids, type_)
 
 
 def open_sum(

@@ -64,5 +64,5 @@ SCHEME = Scheme(
     broken_by="many tokens of known queries narrow down the range of each file",
     representations=(Representation("eds", "", in_bytes),),
     applies=_applies,
-    answers={"RANGE": Answer(leak="eds.range", exact=False)},
+    answers={"RANGE": Answer(leak="eds.range", exact=False, tokens="eds.token", keys="eds.probe")},
 )

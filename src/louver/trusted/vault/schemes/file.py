@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.known_attacks import FILES as BY_FILES
 from louver.trusted.vault.protection import FILES, Protection
-from louver.trusted.vault.scheme import Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme import BY_FILE, Leak, Representation, Scheme, in_bytes
 
 
 def _applies(_: Column, protection: Protection) -> Sequence[str]:
@@ -50,4 +50,5 @@ SCHEME = Scheme(
     representations=(Representation("file", "", in_bytes),),
     applies=_applies,
     answers={},
+    reading=BY_FILE,
 )

@@ -25,6 +25,7 @@ from louver.trusted.vault.scheme import (
     Addends,
     Answer,
     Leak,
+    Packing,
     Representation,
     Scheme,
     SumPart,
@@ -37,8 +38,15 @@ SLOTS = 15
 
 
 def _applies(_column: Column, _protection: Protection) -> Sequence[str]:
-    """Its ciphertexts belong to the table: see `packs`."""
+    """Its ciphertexts belong to the table."""
     return ()
+
+
+def _packs(column: Column, protection: Protection) -> bool:
+    """Whether a column has a slot in the ciphertexts of its table."""
+    domain = code_domain(column.type) or ""
+    fits = can_mask(column.type) and code_width(domain) == 8 and domain != "uint64"
+    return protection.bundled("access") and protection.sum == "hom" and fits
 
 
 def _sums(_addends: Addends) -> Sequence[SumPart]:
@@ -67,14 +75,9 @@ SCHEME = Scheme(
     functions=("hom_sum",),
     policy=("sum", ("hom",)),
     sums=_sums,
+    packs=Packing(_packs, SLOTS),
+    former=("paillier",),
 )
-
-
-def packs(column: Column, protection: Protection) -> bool:
-    """Whether a column has a slot in the ciphertexts of its table."""
-    domain = code_domain(column.type) or ""
-    fits = can_mask(column.type) and code_width(domain) == 8 and domain != "uint64"
-    return protection.bundled("access") and protection.sum == "hom" and fits
 
 
 def seal_table(

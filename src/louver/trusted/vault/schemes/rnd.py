@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
-from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.known_attacks import VOLUMES
 from louver.trusted.vault.protection import FILES, Protection
-from louver.trusted.vault.scheme import ROWS, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme import BY_ROW, ROWS, Leak, Representation, Scheme, in_bytes
 
 
 def _applies(_: Column, protection: Protection) -> Sequence[str]:
@@ -96,6 +95,8 @@ SCHEME = Scheme(
     representations=(Representation("rnd", "e", in_bytes),),
     applies=_applies,
     answers={},
+    reading=BY_ROW,
+    former=("sealed",),
 )
 
 
@@ -108,7 +109,7 @@ def seal(
 
 
 def open(  # noqa: A001 - the scheme's two verbs are seal and open
-    keys: KeyRing,
+    keys: KeySource,
     table: Table,
     column: Column,
     sealed: pa.Array,
@@ -116,4 +117,5 @@ def open(  # noqa: A001 - the scheme's two verbs are seal and open
     type_: pa.DataType,
 ) -> pa.Array:
     """Undo `seal`; a value that was altered, or moved to another place, raises."""
-    return keys.open_column(table.id, column.id, column.generation, sealed, rows, type_)
+    identity = (table.id, column.id, column.generation)
+    return keys.keyring.open_column(*identity, sealed, rows, type_)

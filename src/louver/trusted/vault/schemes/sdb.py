@@ -80,6 +80,7 @@ SCHEME = Scheme(
     ),
     using=True,
     takes=can_share,
+    shares=True,
 )  # fmt: skip
 
 

@@ -21,7 +21,11 @@ from louver.wire.messages import Constant
 
 def _applies(column: Column, protection: Protection) -> Sequence[str]:
     wanted = protection.text and protection.bundled("equality")
-    return ("text",) if wanted and column.type == "VARCHAR" else ()
+    return ("text",) if wanted and _takes(column.type) else ()
+
+
+def _takes(type_: str) -> bool:
+    return type_ == "VARCHAR"
 
 
 SCHEME = Scheme(
@@ -55,6 +59,7 @@ SCHEME = Scheme(
     applies=_applies,
     answers={"LIKE": Answer(leak="text.match", operation="text_match", by_row=True, exact=False)},
     functions=("text_match",),
+    takes=_takes,
     # Onions are searchable by themselves.
     advice=lambda column: "text = true" if column.scheme == "sealed" else "",
 )

@@ -25,6 +25,7 @@ from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.scheme import answered
 from louver.trusted.vault.types import family
 
 
@@ -84,7 +85,9 @@ def _leaks(tie: _Tie, compared: list[str]) -> list[Fact]:
     """
     source = tie.other.table
     words = {"source": facts.table_name(source)}
-    leaks = [facts.fact("eds.probe", tie.owner.table, [tie.column], **words)]
+    request = answered(tie.column, "RANGE")
+    named = request[1].keys if request is not None else ""
+    leaks = [facts.fact(named, tie.owner.table, [tie.column], **words)]
     names = list(dict.fromkeys([tie.key.name, *compared]))
     held = [name for name in names if (c := source.column(name)) is not None and c.encrypted]
     if held:
@@ -102,7 +105,7 @@ def _shows_equality(tie: _Tie, compared: Sequence[str]) -> bool:
 
 
 def _may(tie: _Tie) -> bool:
-    if "eds" not in tie.column.stored or family(tie.column.type) != family(tie.key.type):
+    if answered(tie.column, "RANGE") is None or family(tie.column.type) != family(tie.key.type):
         return False
     return not tie.key.encrypted or allows(tie.key.ceiling, "access")
 
