@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from louver import errors
 from louver.trusted.executor.policy import Policy
 from louver.trusted.planner.sql.declarations import Declared
+from louver.trusted.vault import scheme
+from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.protection import PLAIN, Protection
 
 TEXT = """
@@ -65,7 +68,7 @@ def test_sdb_below_plaintext_is_refused() -> None:
     assert caught.value.code == "enc.ceiling"
 
 
-ONION = Protection(True, "onion", "order", text=True)
+ONION = Protection(True, "onion", "order", words={"text": True})
 
 
 def test_under_cryptdb_a_bare_enc_is_an_onion() -> None:
@@ -88,10 +91,14 @@ def test_what_a_rule_says_beyond_scheme_and_ceiling() -> None:
     }
     policy = Policy.parse(text, "policy")
     protections = [policy.protection("t", name, "VARCHAR", None) for name in "abc"]
-    assert protections[0] == Protection(True, "onion", "order", "people", "ope", "none", False)
-    assert protections[1] == Protection(True, "sealed", "order", "", "ore", "masked", True)
-    assert protections[2].text
-    assert not policy.protection("t", "c", "BIGINT", None).text
+    assert protections[0] == Protection(True, "onion", "order", "people", {"sum": "none"})
+    assert protections[1] == Protection(True, "sealed", "order", "", {"order": "ore", "text": True})
+    column = Column("c", "VARCHAR", 1, encrypted=True)
+    assert "text" not in scheme.held(column, protections[2])
+    searchable = replace(protections[2], ceiling="equality")
+    assert "text" in scheme.held(column, searchable)
+    shares = policy.protection("t", "c", "BIGINT", None)
+    assert (shares.scheme, "text" in scheme.held(column, shares)) == ("sdb", False)
 
 
 @pytest.mark.parametrize(

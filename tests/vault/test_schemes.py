@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from types import ModuleType
@@ -70,16 +72,30 @@ def test_a_row_is_whole(module: ModuleType) -> None:
 
 def test_every_word_of_a_declaration_is_a_row_or_a_bundle() -> None:
     assert set(scheme.using_words()) == {"sdb", "toy", *BUNDLES}
-    assert scheme.policy_words() == {"order": ("ope", "bucket", "ore"), "sum": ("masked", "hom")}
+    assert scheme.policy_words() == {
+        "order": ("ope", "bucket", "ore"),
+        "sum": ("masked", "none", "hom"),
+        "text": (False, True),
+    }
+
+
+def test_a_row_that_contradicts_the_others_is_refused() -> None:
+    reading = replace(scheme.scheme_of("rnd"), name="other", ceiling="access")
+    packing = replace(scheme.scheme_of("hom"), name="other")
+    for row in (reading, packing):
+        with pytest.raises(ValueError, match=r"copy|packed"):
+            scheme.publish(row)
+    assert "other" not in {row.name for row in scheme.rows()}
 
 
 def _declared(row: scheme.Scheme) -> tuple[str, dict[str, Any]]:
     """The clause and the policy under which a column has the scheme."""
     using = row.name if row.using else "sealed"
     level = "equality" if row.name == "toy" else row.ceiling
-    entry = row.advice(Column("a", "INT", 1, coarse=1, scheme="sealed"))
-    if row.policy and not entry:
-        entry = f'{row.policy[0]} = "{row.policy[1][0]}"'
+    entry = ""
+    if row.policy is not None:
+        word = row.policy.says(Column("a", "INT", 1, coarse=1, scheme="sealed"))
+        entry = f"{row.policy.name} = {json.dumps(row.policy.words[0] if word is None else word)}"
     return f"ENC USING {using} MAY REVEAL {level}", {"policy": f"[t]\na = {{ {entry} }}\n"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from louver import errors
 from louver.trusted.vault import scheme, schemes
 from louver.wire.messages import Statement
 from tests.sources import ROOT
+from tests.toy import reading, summing
 from tests.toy import scheme as toy
-from tests.toy import summing
+from tests.twin import Twin
 
 TABLE = "CREATE TABLE staff (id INT, name TEXT ENC USING toy MAY REVEAL equality, pay BIGINT ENC)"
 ROWS = "INSERT INTO staff VALUES (1, 'ann', 10), (2, 'bob', 20), (3, 'ann', 30), (4, NULL, 40)"
@@ -121,10 +122,9 @@ def test_without_it_nothing_is_left() -> None:
 
 
 def test_no_file_of_the_product_names_it() -> None:
+    names = {"toy", "toysum", "toyread"}
     for path in (ROOT / "src").rglob("*.py"):
-        assert not {"toy", "toysum"} & set(re.findall(r"\w+", path.read_text(encoding="utf-8"))), (
-            path
-        )
+        assert not names & set(re.findall(r"\w+", path.read_text(encoding="utf-8"))), path
 
 
 PAY = "CREATE TABLE pay (dept TEXT{text}, n INT, v INT{number}, w SMALLINT{number} NOT NULL)"
@@ -196,3 +196,68 @@ def test_a_sum_that_is_not_of_the_column_stops_its_sums(added: dict[str, Any]) -
     assert refused.value.code == "result.sum"
     assert "sum(t0.y_" not in con.sql(sql).remote_sql()[0]
     assert con.sql(sql).fetchall() == added["plain"].execute(sql).fetchall()
+
+
+NOTES = "CREATE TABLE notes (id INT PRIMARY KEY, a TEXT{0}, n BIGINT{0}, d DOUBLE{0})".format(
+    " ENC USING toyread MAY REVEAL size"
+)
+CHANGES = (
+    "INSERT INTO notes VALUES (1000, NULL, NULL, 1.5), (1001, 'ünï', -5, NULL)",
+    "UPDATE notes SET a = a || '!', n = n + 1 WHERE id > 40",
+    "DELETE FROM notes WHERE id % 5 = 0",
+    "ALTER TABLE notes ALTER COLUMN n TYPE INTEGER",
+    "ALTER TABLE notes ADD COLUMN m BIGINT",
+    "INSERT INTO notes VALUES (2000, 'new', 7, 0.5, 3)",
+)
+QUESTIONS = (
+    "SELECT * FROM notes ORDER BY id",
+    "SELECT a, count(*), sum(n), max(d) FROM notes GROUP BY a ORDER BY a",
+    "SELECT p.id, q.n FROM notes p JOIN notes q ON p.n = q.n + 1 ORDER BY ALL",
+    "SELECT DISTINCT a FROM notes WHERE n IS NULL OR n < 3 ORDER BY a",
+    "SELECT id, a FROM notes WHERE id > 30 ORDER BY id LIMIT 7",
+)
+
+
+@pytest.fixture
+def copies(open_twin: Callable[..., Twin]) -> Iterator[Twin]:
+    """Columns whose copy for reading is the toy's, beside plaintext DuckDB."""
+    schemes.register(reading)
+    twin, numbers = open_twin(), random.Random(11)
+    words = ("NULL", "'ann'", "'bob'")
+    rows = [f"({n}, {numbers.choice(words)}, {numbers.randint(-9, 9)}, {n / 4})" for n in range(80)]
+    twin.fill(NOTES, f"INSERT INTO notes VALUES {', '.join(rows)}")
+    yield twin
+    schemes.unregister(reading)
+
+
+def test_a_second_copy_for_reading_is_one_file(copies: Twin) -> None:
+    """It is what is read, checked and changed; the sealed copy is there for other columns only."""
+    for name in ("a", "n"):
+        assert set(copies.column("notes", name).stored) == {"toyread"}
+    # It takes no floating point numbers, which are sealed.
+    assert "rnd" in copies.column("notes", "d").stored
+    for sql in QUESTIONS:
+        copies.run(sql)
+    copies.fill(*CHANGES)
+    copies.reopen()
+    for sql in QUESTIONS:
+        copies.run(sql)
+    (remote,) = copies.louver.sql("SELECT a, n FROM notes").remote_sql()
+    assert set(re.findall(r"\bt0\.([a-z]_)", remote)) == {"y_"}
+    leakage = copies.rows("SHOW LEAKAGE FOR notes")
+    shown = {row[3] for row in leakage if row[1] == "a"}
+    assert any("how many padded values a of notes has" in text for text in shown)
+    assert any("how many bytes each value of a in notes takes" in text for text in shown)
+
+
+def test_its_values_are_bound_to_their_rows(copies: Twin) -> None:
+    table = copies.table("notes")
+    stored = copies.column("notes", "n").stored["toyread"]
+    name = copies.session.context.backend.table(table)
+    copies.session.context.engine.query(
+        Statement(f"UPDATE {name} SET {stored} = (SELECT min({stored}) FROM {name})")
+    )
+    with pytest.raises(errors.VerificationError) as refused:
+        copies.louver.execute("SELECT n FROM notes").fetchall()
+    assert refused.value.code == "value.tampered"
+    assert re.search(r"row \d", str(refused.value))

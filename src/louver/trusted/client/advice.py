@@ -36,7 +36,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.identity import origin_of
-from louver.trusted.vault.scheme import rows, scheme_of
+from louver.trusted.vault.scheme import advice
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -273,8 +273,7 @@ def _entry(column: Column, join: str) -> str:
     parts = [f'scheme = "{column.scheme}"', f'may_reveal = "{column.ceiling}"']
     if join:
         parts.append(f"join = {json.dumps(join)}")
-    schemes = dict.fromkeys(scheme_of(name).name for name in column.stored)
-    parts += [said for row in rows() if row.name in schemes and (said := row.advice(column))]
+    parts += [f"{name} = {json.dumps(word)}" for name, word in advice(column).items()]
     return ", ".join(parts)
 
 

@@ -18,9 +18,8 @@ from louver.names import fold
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault import scheme as schemes
 from louver.trusted.vault.levels import LEVELS, allows
-from louver.trusted.vault.protection import BUNDLES, FILES, PLAIN, Protection
+from louver.trusted.vault.protection import BUNDLES, FILES, PLAIN, SEALED, Protection, Word
 
-PROFILES = ("sealed", "cryptdb", "sdb")
 NO_DEFAULT = "none"
 """The default encryption of columns of which nothing is said, where they stay plain."""
 ANY = "*"
@@ -35,24 +34,22 @@ class Rule:
     ceiling: str = ""
     plain: bool = False
     join: str = ""
-    order: str = ""
-    sum: str = ""
-    text: bool | None = None
+    words: Mapping[str, Word] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """A profile, and rules by table and column (lower case, `*` for any)."""
 
-    profile: str = "sealed"
+    profile: str = SEALED
     rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     #: how tables are stored; as files, all of their columns are encrypted
     storage: str = "server"
 
     def __post_init__(self) -> None:
         """Refuse a profile that does not exist."""
-        if self.profile not in PROFILES:
-            known = ", ".join(PROFILES)
+        if self.profile not in schemes.profiles():
+            known = ", ".join(schemes.profiles())
             raise errors.make("profile.unknown", profile=self.profile, known=known)
 
     def stored_as(self, storage: str) -> Policy:
@@ -78,7 +75,7 @@ class Policy:
     def parse(body: Mapping[str, Any], path: str, profile: str | None = None) -> Policy:
         """The policy of a parsed TOML document; every word is checked."""
         rules: dict[tuple[str, str], Rule] = {}
-        named = "sealed"
+        named: str = SEALED
         for section, entries in body.items():
             if section == "profile" and isinstance(entries, str):
                 named = entries
@@ -138,34 +135,29 @@ class Policy:
         fits = row.takes(type_) and allows(ceiling, row.ceiling) if row else scheme in BUNDLES
         if self.storage == FILES or not fits:
             return self.derived(ceiling)
-        return Protection(True, scheme, ceiling, text=scheme == "onion")
+        return Protection(True, scheme, ceiling, words=schemes.usual(scheme))
 
     def derived(self, ceiling: str) -> Protection:
         """How a column is kept that is computed from encrypted ones."""
         if self.storage == FILES:
             return Protection(True, FILES, ceiling)
-        onion = self.profile == "cryptdb"
-        return Protection(True, "onion" if onion else "sealed", ceiling, text=onion)
+        scheme = schemes.profiles()[self.profile]
+        scheme = scheme if scheme in BUNDLES else SEALED
+        return Protection(True, scheme, ceiling, words=schemes.usual(scheme))
 
     def detailed(
         self, protection: Protection, table: str, column: str, declared: Declared | None = None
     ) -> Protection:
-        """What the SQL or a rule says beyond scheme and ceiling; only onions are searchable by
-        themselves.
-        """
+        """What the SQL or a rule says beyond scheme and ceiling."""
         if self.storage == FILES:
             return protection
         rule = self.rule(table, column) or Rule()
         if declared is not None and declared.options:
-            rule = replace(rule, **_entries(f"{table}.{column}", declared.options))
-        searchable = protection.scheme == "onion" if rule.text is None else rule.text
-        return replace(
-            protection,
-            join=rule.join,
-            order=rule.order or "ope",
-            sum=rule.sum or "masked",
-            text=searchable and protection.scheme in BUNDLES,
-        )
+            given = _entries(f"{table}.{column}", declared.options)
+            join = str(given.pop("join", rule.join))
+            rule = replace(rule, join=join, words={**rule.words, **given})
+        words = schemes.explicit({**schemes.usual(protection.scheme), **rule.words})
+        return replace(protection, join=rule.join, words=words)
 
     def _resolved(
         self, table: str, column: str, type_: str, scheme: str, ceiling: str
@@ -186,13 +178,14 @@ class Policy:
             )
         if row.takes(type_):
             return Protection(True, scheme, ceiling or row.ceiling)
-        return Protection(True, "sealed", ceiling or BUNDLES["sealed"])
+        return Protection(True, SEALED, ceiling or BUNDLES[SEALED])
 
     def _bare(self, ceiling: str) -> str:
         """The scheme of an ENC that names none."""
-        if self.profile == "cryptdb":
-            return "onion"
-        return "sdb" if self.profile == "sdb" and ceiling in ("", "plaintext") else "sealed"
+        scheme = schemes.profiles()[self.profile]
+        row = schemes.using(scheme)
+        fits = row is None or not ceiling or allows(ceiling, row.ceiling)
+        return scheme if fits else SEALED
 
 
 def _require_stored(table: str, column: str, type_: str, scheme: str) -> None:
@@ -208,7 +201,7 @@ def _require_stored(table: str, column: str, type_: str, scheme: str) -> None:
 def _in_files(table: str, column: str, declared: Declared | None, rule: Rule | None) -> Protection:
     """How a column of a lake is kept, whether ENC is said of it or not."""
     scheme = declared.scheme if declared else rule.scheme if rule else ""
-    if scheme not in ("", "sealed"):
+    if scheme not in ("", SEALED):
         raise errors.make("lake.scheme", table=table, column=column, scheme=scheme)
     ceiling = (declared.ceiling if declared else "") or (rule.ceiling if rule else "")
     return Protection(True, FILES, ceiling or "access")
@@ -224,20 +217,15 @@ def _rule(path: str, where: str, value: object) -> Rule:
     if not isinstance(value, dict):
         raise _format(path, f"{where} is neither a string nor a table")
     for key in value:
-        if key not in (*words, "join", "text"):
+        if key not in (*words, "join"):
             raise errors.make("policy.unknown", path=path, name=f"{key} at {where}")
-    given = {key: _word(path, where, key, value.get(key, ""), words[key]) for key in words}
-    join, text = value.get("join", ""), value.get("text")
-    if not isinstance(join, str) or not isinstance(text, bool | None):
-        raise _format(path, f"{where}: join is a name, text is true or false")
-    rule = Rule(
-        given["scheme"],
-        given["may_reveal"],
-        join=join,
-        order=given["order"],
-        sum=given["sum"],
-        text=text,
-    )
+    join = value.get("join", "")
+    if not isinstance(join, str):
+        raise _format(path, f"{where}: join is a name")
+    given = {key: _word(path, where, key, value[key], words[key]) for key in words if key in value}
+    scheme, ceiling = (str(given.pop(key, "")) for key in ("scheme", "may_reveal"))
+    said = {key: word for key, word in given.items() if word != ""}
+    rule = Rule(scheme, ceiling, join=join, words=said)
     row = schemes.using(rule.scheme)
     if row is not None and rule.ceiling and not allows(rule.ceiling, row.ceiling):
         raise _format(path, f"{where}: {row.name} reveals {row.ceiling}, above {rule.ceiling}")
@@ -249,24 +237,23 @@ def _entries(column: str, options: Sequence[tuple[str, str | bool]]) -> dict[str
     words = _words()
     for key, value in options:
         listed = words.get(key, ()) if key not in ("scheme", "may_reveal") else ()
-        fits = {"join": isinstance(value, str), "text": isinstance(value, bool)}.get(
-            key, value in listed
-        )
-        if not fits:
-            known = ", ".join(("join", "text", *list(words)[2:]))
+        if not (isinstance(value, str) if key == "join" else value in listed):
+            known = ", ".join(("join", *list(words)[2:]))
             detail = f"{key} = {value} is not known; the keys are {known}"
             raise errors.make("enc.options", column=column, detail=detail)
     return dict(options)
 
 
-def _words() -> dict[str, tuple[str, ...]]:
+def _words() -> dict[str, tuple[Word, ...]]:
     """What may be said of a column, by entry."""
-    words = schemes.policy_words()
-    words["sum"] = (*words["sum"], "none")
-    return {"scheme": schemes.using_words(), "may_reveal": LEVELS, **words}
+    return {"scheme": schemes.using_words(), "may_reveal": LEVELS, **schemes.policy_words()}
 
 
-def _word(path: str, where: str, key: str, word: object, known: tuple[str, ...]) -> str:
+def _word(path: str, where: str, key: str, word: object, known: tuple[Word, ...]) -> Word:
+    if schemes.is_flag(known):
+        if not isinstance(word, bool):
+            raise _format(path, f"{where}: {key} is true or false")
+        return word
     if not isinstance(word, str):
         raise _format(path, f"{where} has a value that is not text")
     word = fold(word)

@@ -16,9 +16,10 @@ from louver.trusted.executor.front import Common
 from louver.trusted.executor.lake import options
 from louver.trusted.executor.lake.options import Option as Setting
 from louver.trusted.executor.local.local_engine import translated
-from louver.trusted.executor.policy import NO_DEFAULT, PROFILES
+from louver.trusted.executor.policy import NO_DEFAULT
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.scheme import profiles
 from louver.wire.messages import Statement
 
 #: Louver's own settings; docs/guides/sql.md lists them, which a test checks.
@@ -170,7 +171,7 @@ def _changed(before: PlannerSettings, name: str, value: str | None) -> PlannerSe
 
 def _profile(value: str | None) -> str:
     """A value of default_encryption; the default without one."""
-    known = (NO_DEFAULT, *PROFILES)
+    known = (NO_DEFAULT, *profiles())
     word = NO_DEFAULT if value is None else fold(value.strip("'\" "))
     if word not in known:
         raise errors.make("setting.value", name=_ENCRYPTION, value=value, known=", ".join(known))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from louver.trusted.vault.levels import allows
 
-BUNDLES = {"sealed": "access", "onion": "order"}
+SEALED, ONION = "sealed", "onion"
+BUNDLES = {SEALED: "access", ONION: "order"}
 """Words after USING that stand for all schemes that a ceiling allows, and their own ceiling where
 none is written."""
+Word = str | bool
+"""What an entry of a policy says."""
 FILES = "files"
 """What is kept of a column of a lake."""
 
@@ -17,17 +21,15 @@ FILES = "files"
 class Protection:
     """How one column is kept.
 
-    ``scheme`` is the word after USING; ``join`` names its join group; ``order`` says which order
-    codes a ceiling of order means, and ``sum`` which sums; ``text`` whether it can be searched.
+    ``scheme`` is the word after USING; ``join`` names its join group; ``words`` are what
+    the entries of the schemes say (`scheme.word`), where that is not meant anyway.
     """
 
     encrypted: bool
     scheme: str = ""
     ceiling: str = "plaintext"
     join: str = ""
-    order: str = "ope"
-    sum: str = "masked"
-    text: bool = False
+    words: Mapping[str, Word] = field(default_factory=dict, hash=False)
 
     def bundled(self, level: str) -> bool:
         """Whether a scheme of this level comes with the word and under the ceiling."""

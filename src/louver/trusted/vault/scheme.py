@@ -1,217 +1,61 @@
-"""What is said of a scheme, and the table of all schemes.
+"""The table of all schemes, and what of a column is stored under which.
 
-A scheme's row is the one place of what it stores, answers and leaks. The planner, the ledger,
-EXPLAIN, advice, the docs and the tests read the rows; `vault.schemes` fills the table. A row is
-plain data: what needs keys is in the scheme's module, where the planner cannot reach it.
+The planner, the ledger, EXPLAIN, advice, the docs and the tests read the rows; `vault.schemes`
+fills the table.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import LEVELS
-from louver.trusted.vault.protection import BUNDLES, FILES, Protection
-from louver.trusted.vault.stored_types import BYTES
+from louver.trusted.vault.protection import BUNDLES, FILES, ONION, SEALED, Protection, Word
+from louver.trusted.vault.scheme_row import (
+    BY_FILE,
+    BY_ROW,
+    COUNT,
+    NOTHING_KNOWN,
+    PUBLIC,
+    ROW_ID,
+    ROWS,
+    TOTAL,
+    Addends,
+    Answer,
+    Entry,
+    Layer,
+    Leak,
+    Packing,
+    Representation,
+    Scheme,
+    SumPart,
+    in_bytes,
+)
 from louver.trusted.vault.types import has_fixed_length
 
-NOTHING_KNOWN = "nothing known"
-
-
-@dataclass(frozen=True, slots=True)
-class Leak:
-    """What a server learns: a level, a name for programs, and a sentence with ``{column}`` and
-    ``{table}`` in it.
-
-    The name is the kind of fact, and after a slash which of its sentences. ``broken_by`` names the
-    attack that uses it. ``counted`` tells that each further condition shows more, because it
-    divides the rows anew: these are counted.
-    """
-
-    level: str
-    name: str
-    text: str
-    broken_by: str = NOTHING_KNOWN
-    counted: bool = False
-
-    @property
-    def kind(self) -> str:
-        """A word for programs."""
-        return self.name.partition("/")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Representation:
-    """One stored column: its name in the catalog, the first letter of its name on the server, and
-    its type there, one of `stored_types`.
-    """
-
-    name: str
-    letter: str
-    type: Callable[[Column], str]
-
-
-def in_bytes(_: Column) -> str:
-    """The stored type of most representations."""
-    return BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A state of an onion: its name in the catalog, the word for people, and the level that it
-    shows. Columns of one join group are compared in a state that ``joins``.
-    """
-
-    state: str
-    called: str
-    level: str
-    joins: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """How an operation is decided on a representation.
-
-    The server compares natively, or by the backend's ``operation`` on the stored value, the row id
-    if ``by_row``, and the constant; it tells the order as -1, 0 or 1, or whether the row matches.
-    ``opens`` is the state that the onion must be in, ``pairs`` the state in which two columns of a
-    join group compare; ``leak`` names the sentence of what is shown beside that. Rows that must
-    not pass may pass where it is not ``exact``, or where a column with NULLs ``hides_nulls``.
-    ``tokens`` names the sentence of each token that is sent, ``keys`` that of tokens which are
-    made of another table's keys.
-    """
-
-    opens: str = ""
-    pairs: str = ""
-    leak: str = ""
-    operation: str = ""
-    by_row: bool = False
-    exact: bool = True
-    hides_nulls: bool = False
-    tokens: str = ""
-    keys: str = ""
-
-
-BY_ROW, BY_FILE = "by row", "by file"
-"""How the copy that reading opens is kept: each value for itself, bound to its row, or a file at a
-time."""
-TOTAL, COUNT = "total", "count"
-"""What is opened from a sum: the total, or the number of values that are not NULL."""
-ROW_ID, PUBLIC = "row id", "public number"
-"""Operands of a `SumPart` beside representations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Addends:
-    """Values of a column that the server is to add up: `TOTAL` or `COUNT` of them, of at most
-    ``rows`` rows a group. ``whole`` tells that all rows of one table are added, whose numbers the
-    client knows.
-    """
-
-    column: Column
-    what: str
-    rows: int
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SumPart:
-    """One column of the answer from which a sum is opened: an aggregate of the backend
-    (``operation``) over representations of the scheme, the row id (`ROW_ID`) and the scheme's
-    public number (`PUBLIC`). ``names_rows`` tells that it grows with the rows that were added.
-    """
-
-    name: str
-    operation: str
-    operands: tuple[str, ...]
-    names_rows: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """A scheme that keeps several columns of a row in one ciphertext, which is the table's:
-    ``takes`` tells whether a column under a protection is among them, ``columns`` is how many fit.
-    """
-
-    takes: Callable[[Column, Protection], bool]
-    columns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scheme:
-    """One scheme.
-
-    ``operations`` maps what it answers, as people write it, to what that shows, ``answers`` the
-    same for the planner. ``lengths`` is what else shows at rest of types of no fixed length;
-    ``ceiling`` is the lowest ceiling under which it may be used; ``applies`` gives the
-    representations that a column has under a protection. ``layers`` are the states of an onion,
-    the outermost first; ``opened`` and ``opened_unique`` are what an open one shows of a column,
-    ``paired`` of two. ``using`` tells that USING takes its name, for columns of the types that it
-    ``takes``; ``functions`` are what it calls on the server; ``policy`` is the entry of a
-    policy file that asks for it, and its words. ``advice`` gives the entry by which a column has
-    it, where it has to be written. ``sums`` gives the parts from which the scheme's module opens
-    what the server added up (`open_sum`), none where the server cannot. ``reading`` is `BY_ROW` or
-    `BY_FILE` if its first representation is the copy that reading opens, of which a column has
-    one; ``shares`` tells that its representation is a share, on which the server computes with
-    helper columns beside it. ``former`` are its names in earlier releases.
-    """
-
-    name: str
-    stored_as: str
-    spec: str
-    ceiling: str
-    at_rest: Leak
-    lengths: Leak | None
-    operations: dict[str, Leak | None]
-    broken_by: str
-    representations: tuple[Representation, ...]
-    applies: Callable[[Column, Protection], Sequence[str]]
-    answers: dict[str, Answer]
-    layers: tuple[Layer, ...] = ()
-    opened: Leak | None = None
-    opened_unique: Leak | None = None
-    paired: Leak | None = None
-    functions: tuple[str, ...] = ()
-    using: bool = False
-    takes: Callable[[str], bool] = lambda _: True
-    policy: tuple[str, tuple[str, ...]] | None = None
-    advice: Callable[[Column], str] = lambda _: ""
-    sums: Callable[[Addends], Sequence[SumPart]] | None = None
-    reading: str = ""
-    shares: bool = False
-    packs: Packing | None = None
-    former: tuple[str, ...] = ()
-
-    def leaks(self) -> list[Leak]:
-        """All that the row says, each once."""
-        said = (self.at_rest, self.lengths, *self.operations.values())
-        return list(dict.fromkeys(leak for leak in said if leak is not None))
-
-    def layer(self, state: str) -> Layer:
-        """The layer of this name."""
-        return next(layer for layer in self.layers if layer.state == state)
-
-    def rank(self, state: str) -> int:
-        """How far open a state is; a column that the catalog says nothing of is closed."""
-        return next((n for n, layer in enumerate(self.layers) if layer.state == state), 0)
-
-    @property
-    def joined(self) -> str:
-        """The state in which columns of a join group compare; "" where none do."""
-        return next((layer.state for layer in self.layers if layer.joins), "")
-
-
-#: What every scheme shows whose values are read, or added up, row by row.
-ROWS = Leak(
-    "access",
-    "rows",
-    "the server can tell which rows of {table} a query read ({column})",
-    "reconstruction from many queries: Kellaris, Kollios, Nissim and O'Neill, CCS 2016",
-    counted=True,
-)
+__all__ = [
+    "BUNDLES",
+    "BY_FILE",
+    "BY_ROW",
+    "COUNT",
+    "FILES",
+    "NOTHING_KNOWN",
+    "PUBLIC",
+    "ROWS",
+    "ROW_ID",
+    "TOTAL",
+    "Addends",
+    "Answer",
+    "Entry",
+    "Layer",
+    "Leak",
+    "Packing",
+    "Protection",
+    "Representation",
+    "Scheme",
+    "SumPart",
+    "in_bytes",
+]  # fmt: skip
 
 _ROWS: dict[str, Scheme] = {}
 _LEAKS: dict[str, Leak] = {}
@@ -321,6 +165,13 @@ def packing() -> Scheme | None:
     return next((row for row in rows() if row.packs is not None), None)
 
 
+def asks_packing(protection: Protection) -> bool:
+    """Whether the entry of the scheme that packs has its word."""
+    row = packing()
+    entry = row.policy if row is not None else None
+    return entry is not None and word(protection, entry.name) in entry.words
+
+
 def packed(table: Table, column: Column) -> list[tuple[str, str]]:
     """The representations of a column that are the table's, with the server's columns."""
     row = packing()
@@ -343,7 +194,10 @@ def tells_rows(column: Column) -> bool:
     """
     if not column.encrypted:
         return True
-    return reading(column).reading == BY_ROW and not has_fixed_length(column.type)
+    files = (row.representations[0].name for row in rows() if row.reading == BY_FILE)
+    # A table that is only planned has nothing stored yet, and may tell.
+    in_files = any(name in column.stored for name in files)
+    return not in_files and not has_fixed_length(column.type)
 
 
 def answering(operation: str) -> list[tuple[str, Answer]]:
@@ -370,23 +224,67 @@ def using(word: str) -> Scheme | None:
     return next((row for row in rows() if row.using and row.name == word), None)
 
 
-def details(column: Column) -> dict[str, Any]:
+def profiles() -> dict[str, str]:
+    """What ENC alone means by profile: the words after USING."""
+    rows_own = {row.profile: row.name for row in rows() if row.profile}
+    return {"sealed": SEALED, "cryptdb": ONION, **rows_own}
+
+
+def details(column: Column) -> dict[str, Word]:
     """What a policy would say of a column beyond scheme and ceiling, by entry (`policy_words`)."""
-    names = {
-        row.name for row in rows() if any(r.name in column.stored for r in row.representations)
-    }
-    said = [text for row in rows() if row.name in names and (text := row.advice(column))]
-    return {"text": "text" in names, **tomllib.loads("\n".join(said))}
+    said: dict[str, Word] = {}
+    for row in rows():
+        entry = row.policy
+        if entry is None:
+            continue
+        has = any(item.name in column.stored for item in row.representations)
+        if is_flag(entry.words):
+            said[entry.name] = has
+        elif has and (text := entry.says(column)) is not None:
+            said[entry.name] = text
+    return said
 
 
-def policy_words() -> dict[str, tuple[str, ...]]:
-    """What policy files may say of a column beyond its scheme, by entry."""
-    by_name: dict[str, tuple[str, ...]] = {}
+def advice(column: Column) -> dict[str, Word]:
+    """What has to be written of a column for it to have the schemes that it has, by entry."""
+    entries = [
+        (row.policy.name, row.policy.says(column))
+        for row in rows()
+        if row.policy is not None
+        and any(item.name in column.stored for item in row.representations)
+    ]
+    return {name: text for name, text in entries if text is not None}
+
+
+def policy_words() -> dict[str, tuple[Word, ...]]:
+    """What policy files may say of a column beyond its scheme, by entry; the first word of an entry
+    is what is meant where nothing is said.
+    """
+    by_name: dict[str, tuple[Word, ...]] = {}
     for row in rows():
         if row.policy is not None:
-            key, words = row.policy
-            by_name[key] = (*by_name.get(key, ()), *words)
+            by_name[row.policy.name] = (*by_name.get(row.policy.name, ()), *row.policy.words)
     return by_name
 
 
-__all__ = ["BUNDLES", "FILES", "Answer", "Layer", "Leak", "Protection", "Representation", "Scheme"]
+def is_flag(words: tuple[Word, ...]) -> bool:
+    """Whether an entry is true or false."""
+    return all(isinstance(text, bool) for text in words)
+
+
+def word(protection: Protection, name: str) -> Word:
+    """What an entry says of a column, or means where nothing is said."""
+    said = protection.words.get(name)
+    return policy_words()[name][0] if said is None else said
+
+
+def usual(using: str) -> dict[str, Word]:
+    """What the word after USING says beside itself, by entry."""
+    entries = [row.policy for row in rows() if row.policy is not None]
+    return {entry.name: entry.bundles[using] for entry in entries if using in entry.bundles}
+
+
+def explicit(words: Mapping[str, Word]) -> dict[str, Word]:
+    """The words that are not meant anyway."""
+    known = policy_words()
+    return {name: text for name, text in words.items() if text != known[name][0]}

@@ -37,7 +37,7 @@ from louver.trusted.planner.write import permit
 from louver.trusted.vault import facts, scheme
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.levels import allows
-from louver.trusted.vault.protection import PLAIN, Protection
+from louver.trusted.vault.protection import PLAIN, SEALED, Protection
 
 Columns = list[tuple[str, str]]
 
@@ -272,7 +272,7 @@ def _kept(
     """
     row = scheme.using(old.scheme)
     stays = row.takes(type_) if row is not None else bool(old.scheme)
-    protection = Protection(True, old.scheme if stays else "sealed", old.ceiling)
+    protection = Protection(True, old.scheme if stays else SEALED, old.ceiling)
     protection = protection if old.encrypted else PLAIN
     given = _given(action)
     if not given:

@@ -10,6 +10,7 @@ from louver.trusted.executor.define import encrypting, rebuilding
 from louver.trusted.executor.schema import declarations, head, tables
 from louver.trusted.vault import scheme
 from louver.trusted.vault.levels import allows
+from louver.trusted.vault.protection import SEALED
 
 
 def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
@@ -45,7 +46,7 @@ def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
         declarations.require_around(context, catalog, working)
         row = scheme.using(changed.scheme)
         if row is not None and not allows(level, row.ceiling):
-            changed.scheme = "sealed"
+            changed.scheme = SEALED
             notices.append(
                 f"What {row.name} stores of {table.label}.{column.name} was dropped; the column is"
                 " sealed from now on. A server that kept a copy keeps what that reveals."

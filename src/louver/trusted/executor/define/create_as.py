@@ -302,5 +302,5 @@ def _inherited(context: Context, sources: Sources, read: Secrets, type_: str) ->
     served = row is None or representations.serves(context.backend, row)
     protection = context.policy.inherited(word if served else "", ceiling, type_)
     if len(columns) == 1 and protection.scheme == columns[0].scheme:
-        protection = replace(protection, **scheme.details(columns[0]))
+        protection = replace(protection, words=scheme.explicit(scheme.details(columns[0])))
     return protection

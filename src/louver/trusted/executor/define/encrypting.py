@@ -34,7 +34,7 @@ from louver.trusted.executor.schema import (
     tables,
 )
 from louver.trusted.planner.sql.declarations import Declared
-from louver.trusted.vault import schemes
+from louver.trusted.vault import scheme, schemes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import fact
 from louver.trusted.vault.types import is_collated
@@ -153,7 +153,7 @@ def _target(
         generation=rebuilding.next_generation(column),
     )
     representations.fit(fresh, protection, known, context.backend)
-    if "sdb" in fresh.stored or protection.sum == "hom":
+    if scheme.share_of(fresh) or scheme.asks_packing(protection):
         statement = "SET ENC USING sdb or WITH (sum = 'hom') (create the table again)"
         raise errors.make("sql.unsupported", statement=statement)
     scratch = _with(table, column, fresh)
@@ -217,8 +217,10 @@ def _read(
     that has none.
     """
     backend = context.backend
-    source = column.stored["rnd"] if column.encrypted else column.stored["plain"]
-    marker = fresh.stored["rnd"] if fresh.encrypted else fresh.stored["plain"]
+    source, marker = (
+        scheme.read_from(side) if side.encrypted else side.stored["plain"]
+        for side in (column, fresh)
+    )
     sql = backend.rows_without(table, source, marker)
     reply = context.engine.query(Statement(sql, (after, BATCH_ROWS)))
     row_ids, held = (pa.concat_arrays(reply.column(position).chunks) if reply.num_rows
@@ -251,7 +253,7 @@ def _finish(context: Context, start: head.Head, name: str) -> bool:
         if not _complete(context, table, column, fresh):
             return False
         gone = list(column.stored.values())
-        if "sdb" in column.stored:
+        if scheme.share_of(column):
             gone += tables.let_go_of_kept(table)
         for field in _FIELDS:
             setattr(column, field, getattr(fresh, field))

@@ -55,9 +55,9 @@ def detailed(context: Context, table: Table, column: Column) -> Protection:
     """How a column is kept that stays what it is, with what the policy adds."""
     protection = Protection(True, column.scheme, column.ceiling)
     protection = context.policy.detailed(protection, table.label, column.name)
-    own = scheme.details(column)
-    text = protection.text or bool(own.pop("text"))
-    return replace(protection, text=text, **own)
+    # What a column has, it keeps: of an entry that is true or false, only true counts.
+    own = scheme.explicit(scheme.details(column))
+    return replace(protection, words={**protection.words, **own})
 
 
 def _seal_again(context: Context, table: Table, column: Column) -> None:

@@ -76,8 +76,8 @@ def token_fact(table: Table, column: str, span: Span, token: bytes) -> Fact:
     """One token in the ledger: the same fact again when an equal token is sent."""
     mark = hashlib.sha256(token).hexdigest()[:12]
     values = f"{span.low:016x} to {span.high:016x}"
-    (asked,) = named(table, [column])
-    return fact(_token(asked), table, [asked], token=mark, values=values)
+    (target,) = named(table, [column])
+    return fact(_token(target), table, [target], token=mark, values=values)
 
 
 def _token(column: Column) -> str:

@@ -46,7 +46,7 @@ def fit(
         domain = known.order_domain(column.type)
         column.low, column.bits = domain or (None, 0)
         numbers = code_domain(column.type) not in ("text", "double", "float", "uint64")
-        if protection.order == "bucket" and numbers:
+        if scheme.word(protection, "order") == "bucket" and numbers:
             column.coarse = max(column.bits - BUCKET_BITS, 0)
     required = scheme.using(protection.scheme)
     if required is not None and not serves(backend, required):

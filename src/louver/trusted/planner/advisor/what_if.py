@@ -14,6 +14,7 @@ from louver.trusted.planner.advisor import hypothesis
 from louver.trusted.planner.split import precomputed
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS, allows
+from louver.trusted.vault.protection import SEALED
 from louver.trusted.vault.scheme import answering
 
 Place = tuple[int, int]
@@ -101,7 +102,7 @@ def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
 
 
 def _generated(change: Computed, level: str) -> Column:
-    column = Column(change.name, change.type, change.member[1], True, "sealed", level)
+    column = Column(change.name, change.type, change.member[1], True, SEALED, level)
     column.expression = change.printed
     if change.values:
         column.minimum, column.maximum = 0, change.values - 1

@@ -12,10 +12,16 @@ from collections.abc import Sequence
 
 from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.index_keys import mappable
-from louver.trusted.vault.known_attacks import FILES as BY_FILES
 from louver.trusted.vault.levels import allows
 from louver.trusted.vault.protection import FILES, Protection
-from louver.trusted.vault.scheme import Answer, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme_row import (
+    VOLUMES_OF_FILES,
+    Answer,
+    Leak,
+    Representation,
+    Scheme,
+    in_bytes,
+)
 from louver.trusted.vault.types import code_domain
 
 
@@ -43,14 +49,14 @@ SCHEME = Scheme(
             "eds.range",
             "the server can tell which files of {table} hold a value in a range of {column} that"
             " was asked for",
-            BY_FILES,
+            VOLUMES_OF_FILES,
         ),
         "A = B of a table that is read first": Leak(
             "access",
             "eds.probe",
             "the server can tell which files of {table} may hold {column} of rows of {source} that"
             " a query read",
-            BY_FILES,
+            VOLUMES_OF_FILES,
         ),
         "each token of either": Leak(
             "access",
@@ -58,7 +64,7 @@ SCHEME = Scheme(
             "the server can tell which files of {table} meet token {token} of {column}, which of"
             " them meet it in the same part of its range, and when it is asked again (values"
             " {values})",
-            BY_FILES,
+            VOLUMES_OF_FILES,
         ),
     },
     broken_by="many tokens of known queries narrow down the range of each file",

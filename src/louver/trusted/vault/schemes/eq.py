@@ -19,9 +19,16 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, in_domain, native
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import KeyRing
-from louver.trusted.vault.known_attacks import FREQUENCY, TOGETHER
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import Answer, Layer, Leak, Representation, Scheme
+from louver.trusted.vault.scheme_row import (
+    FREQUENCY,
+    TOGETHER,
+    Answer,
+    Layer,
+    Leak,
+    Representation,
+    Scheme,
+)
 from louver.trusted.vault.stored_types import CODE, WIDE_CODE
 from louver.trusted.vault.types import code_domain, code_width, value_range
 from louver.wire.messages import Constant

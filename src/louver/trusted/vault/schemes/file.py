@@ -11,9 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from louver.trusted.vault.catalog import Column
-from louver.trusted.vault.known_attacks import FILES as BY_FILES
 from louver.trusted.vault.protection import FILES, Protection
-from louver.trusted.vault.scheme import BY_FILE, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme_row import (
+    BY_FILE,
+    VOLUMES_OF_FILES,
+    Leak,
+    Representation,
+    Scheme,
+    in_bytes,
+)
 
 
 def _applies(_: Column, protection: Protection) -> Sequence[str]:
@@ -42,7 +48,7 @@ SCHEME = Scheme(
             "access",
             "files",
             "the server can tell which files of {table} a query read ({column})",
-            BY_FILES,
+            VOLUMES_OF_FILES,
             counted=True,
         ),
     },

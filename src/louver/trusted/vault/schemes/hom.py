@@ -17,13 +17,15 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import HomSpace
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import (
+from louver.trusted.vault.scheme import word
+from louver.trusted.vault.scheme_row import (
     COUNT,
     PUBLIC,
     ROW_ID,
     ROWS,
     Addends,
     Answer,
+    Entry,
     Leak,
     Packing,
     Representation,
@@ -46,7 +48,7 @@ def _packs(column: Column, protection: Protection) -> bool:
     """Whether a column has a slot in the ciphertexts of its table."""
     domain = code_domain(column.type) or ""
     fits = can_mask(column.type) and code_width(domain) == 8 and domain != "uint64"
-    return protection.bundled("access") and protection.sum == "hom" and fits
+    return protection.bundled("access") and word(protection, "sum") == "hom" and fits
 
 
 def _sums(_addends: Addends) -> Sequence[SumPart]:
@@ -73,7 +75,7 @@ SCHEME = Scheme(
     applies=_applies,
     answers={"SUM": Answer(leak="rows")},
     functions=("hom_sum",),
-    policy=("sum", ("hom",)),
+    policy=Entry("sum", ("hom",)),
     sums=_sums,
     packs=Packing(_packs, SLOTS),
     former=("paillier",),

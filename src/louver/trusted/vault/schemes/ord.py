@@ -21,9 +21,18 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, boundary, in_domain, native
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import KeyRing
-from louver.trusted.vault.known_attacks import ORDER, TOGETHER
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import Answer, Layer, Leak, Representation, Scheme
+from louver.trusted.vault.scheme import word
+from louver.trusted.vault.scheme_row import (
+    ORDER,
+    TOGETHER,
+    Answer,
+    Entry,
+    Layer,
+    Leak,
+    Representation,
+    Scheme,
+)
 from louver.trusted.vault.stored_types import CODE, WIDE_CODE
 from louver.trusted.vault.types import UNORDERED, code_domain, shifted
 from louver.wire.messages import Constant
@@ -44,15 +53,16 @@ _JOIN = Leak(
     "the server can order the values of {pair} together, and tell roughly how close they are",
     f"{ORDER}, {TOGETHER}",
 )
+_WORDS = ("ope", "bucket")
 _NATIVE = Answer(opens="open", pairs="open")
 
 
 def _applies(column: Column, protection: Protection) -> Sequence[str]:
     """With shares, as buckets beside them, which are looked at first."""
     if protection.scheme == "sdb":
-        wanted = protection.order == "bucket"
+        wanted = word(protection, "order") == "bucket"
     else:
-        wanted = protection.bundled("order") and protection.order != "ore"
+        wanted = protection.bundled("order") and word(protection, "order") in _WORDS
     ordered = code_domain(column.type) not in (None, *UNORDERED)
     return ("ord",) if wanted and ordered and column.bits else ()
 
@@ -88,8 +98,7 @@ SCHEME = Scheme(
     ),
     opened=_OPEN,
     paired=_JOIN,
-    policy=("order", ("ope", "bucket")),
-    advice=lambda column: 'order = "bucket"' if column.coarse else "",
+    policy=Entry("order", _WORDS, says=lambda column: "bucket" if column.coarse else None),
 )
 
 

@@ -16,7 +16,8 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, boundary, in_domain
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import Answer, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme import word
+from louver.trusted.vault.scheme_row import Answer, Entry, Leak, Representation, Scheme, in_bytes
 from louver.trusted.vault.types import UNORDERED, code_domain
 from louver.wire.messages import Constant
 
@@ -24,7 +25,7 @@ _COMPARE = Answer(leak="ore.compare", operation="ore_compare", hides_nulls=True)
 
 
 def _applies(column: Column, protection: Protection) -> Sequence[str]:
-    wanted = protection.bundled("order") and protection.order == "ore"
+    wanted = protection.bundled("order") and word(protection, "order") == "ore"
     ordered = code_domain(column.type) not in (None, *UNORDERED)
     return ("ore",) if wanted and ordered and column.bits else ()
 
@@ -55,8 +56,7 @@ SCHEME = Scheme(
     applies=_applies,
     answers=dict.fromkeys(("<", "<=", ">", ">="), _COMPARE),
     functions=("ore_compare",),
-    policy=("order", ("ore",)),
-    advice=lambda _: 'order = "ore"',
+    policy=Entry("order", ("ore",), says=lambda _: "ore"),
 )
 
 

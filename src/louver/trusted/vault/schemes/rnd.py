@@ -13,9 +13,16 @@ import pyarrow as pa
 
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
-from louver.trusted.vault.known_attacks import VOLUMES
 from louver.trusted.vault.protection import FILES, Protection
-from louver.trusted.vault.scheme import BY_ROW, ROWS, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme_row import (
+    BY_ROW,
+    ROWS,
+    VOLUMES,
+    Leak,
+    Representation,
+    Scheme,
+    in_bytes,
+)
 
 
 def _applies(_: Column, protection: Protection) -> Sequence[str]:

@@ -18,9 +18,8 @@ import pyarrow as pa
 from louver.trusted.vault.catalog import UNIT_COLUMN, Column, Table
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import SdbSpace
-from louver.trusted.vault.known_attacks import CAO, ZEROS
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.scheme_row import CAO, ZEROS, Leak, Representation, Scheme, in_bytes
 from louver.trusted.vault.types import can_share
 
 _RATIO = "the server can compute the ratio of {column} in every row of {table}"
@@ -81,6 +80,7 @@ SCHEME = Scheme(
     using=True,
     takes=can_share,
     shares=True,
+    profile="sdb",
 )  # fmt: skip
 
 

@@ -17,13 +17,15 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import (
+from louver.trusted.vault.scheme import word
+from louver.trusted.vault.scheme_row import (
     COUNT,
     ROW_ID,
     ROWS,
     TOTAL,
     Addends,
     Answer,
+    Entry,
     Leak,
     Representation,
     Scheme,
@@ -40,7 +42,7 @@ _LIMB_BITS = {8: 60, 16: 64}
 
 
 def _applies(column: Column, protection: Protection) -> Sequence[str]:
-    wanted = protection.bundled("access") and protection.sum == "masked"
+    wanted = protection.bundled("access") and word(protection, "sum") == "masked"
     if not wanted or not can_mask(column.type):
         return ()
     return _PARTS if column.nullable else _PARTS[:2]
@@ -105,7 +107,7 @@ SCHEME = Scheme(
     applies=_applies,
     answers={"SUM": Answer(leak="rows")},
     functions=("row_set",),
-    policy=("sum", ("masked",)),
+    policy=Entry("sum", ("masked", "none"), off="none"),
     sums=_sums,
 )
 

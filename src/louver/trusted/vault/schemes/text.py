@@ -14,13 +14,14 @@ import pyarrow as pa
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact
 from louver.trusted.vault.key_source import KeySource
-from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme import Answer, Leak, Representation, Scheme, in_bytes
+from louver.trusted.vault.protection import ONION, SEALED, Protection
+from louver.trusted.vault.scheme import word
+from louver.trusted.vault.scheme_row import Answer, Entry, Leak, Representation, Scheme, in_bytes
 from louver.wire.messages import Constant
 
 
 def _applies(column: Column, protection: Protection) -> Sequence[str]:
-    wanted = protection.text and protection.bundled("equality")
+    wanted = word(protection, "text") and protection.bundled("equality")
     return ("text",) if wanted and _takes(column.type) else ()
 
 
@@ -61,7 +62,12 @@ SCHEME = Scheme(
     functions=("text_match",),
     takes=_takes,
     # Onions are searchable by themselves.
-    advice=lambda column: "text = true" if column.scheme == "sealed" else "",
+    policy=Entry(
+        "text",
+        (False, True),
+        bundles={ONION: True},
+        says=lambda column: True if column.scheme == SEALED else None,
+    ),
 )
 
 
