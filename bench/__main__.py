@@ -20,6 +20,7 @@ SECTIONS = {
     "profiles": "bench.profiles",
     "planning": "bench.planning",
     "statements": "bench.statements",
+    "forms": "bench.forms",
     "range": "bench.ranges",
     "load": "bench.load",
     "sdb": "bench.sdb",

@@ -91,4 +91,5 @@ def as_json(questions: Asked) -> dict[str, Any]:
 
 
 def _sorted(rows: pa.Table) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row.values()) for row in rows.to_pylist())
+    values = (tuple(row.values()) for row in rows.to_pylist())
+    return sorted(values, key=lambda row: [(value is None, value) for value in row])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,16 @@ def describe() -> dict[str, Any]:
         "memory_gib": round(_memory_kib() / 2**20, 1),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in PACKAGES},
+        "packages": dict(_versions()),
         "revision": _revision(),
     }
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    """Packages that are installed: not every section needs all of them."""
+    for name in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            yield name, metadata.version(name)
 
 
 def load_average() -> float:

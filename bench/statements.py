@@ -48,6 +48,15 @@ FORMS: tuple[tuple[str, str, str, str], ...] = (
     ("a question about the schema", "", "SELECT count(*) FROM information_schema.tables", ""),
     ("USE", "", "USE main", ""),
     ("VACUUM", "", "VACUUM", ""),
+    ("GROUP BY 1, an ENC column", "", "SELECT s, count(*) FROM {t} GROUP BY 1", ""),
+    ("JOIN … USING an ENC column", "",
+     "SELECT count(*) FROM {t} AS a JOIN {t} AS b USING (s) WHERE a.p < 50 AND b.p < 50", ""),
+    ("count(*) FILTER of an ENC column", "", "SELECT count(*) FILTER (WHERE s = {n}) FROM {t}", ""),
+    ("ROLLUP of plain columns", "", "SELECT g, q, sum(s) FROM {t} GROUP BY ROLLUP (g, q)", ""),
+    ("DELETE, an ENC column = a constant", "", "DELETE FROM {t} WHERE s = {n}", ""),
+    ("CREATE TABLE … AS, 100 rows", "",
+     "CREATE TABLE made (p, s{enc}) AS SELECT range, {n} FROM range(100)", "DROP TABLE made"),
+    ("DESCRIBE", "", "DESCRIBE {t}", ""),
 )  # fmt: skip
 TABLE = "CREATE TABLE {t} (p BIGINT, g INT, q TEXT, s BIGINT{enc}, c TEXT{enc_nocase})"
 ROWS = "INSERT INTO {t} SELECT i, i % 10, 'v' || i % 50, i % 1000, 'v' || i FROM range({rows}) r(i)"
@@ -137,7 +146,7 @@ def _timed(run: Callable[..., Any], ours: bool, before: str, sql: str, after: st
         text, given = sql.format(**words), [number * 7] if "?" in sql else []
         begun = time.perf_counter()
         done = run(text, given) if given else run(text)
-        if text.startswith(("SELECT", "EXECUTE", "EXPLAIN")):
+        if text.startswith(("SELECT", "EXECUTE", "EXPLAIN", "DESCRIBE")):
             done.fetchall()
         times.append((time.perf_counter() - begun) * 1000)
         if after:
