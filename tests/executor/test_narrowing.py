@@ -94,6 +94,21 @@ def test_keys_and_ceilings_are_not_narrowed(key_file: Path) -> None:
     twin.close()
 
 
+def test_a_collation_concerns_texts_alone(key_file: Path) -> None:
+    twin = Twin(":memory:", key_file)
+    twin.fill(
+        "CREATE TABLE c (p INTEGER, q VARCHAR COLLATE NOCASE, s INTEGER ENC)",
+        "INSERT INTO c SELECT i % 10, chr((65 + i % 2 * 32 + i % 5)::INTEGER), i"
+        " FROM range(60) r(i)",
+    )
+    assert rows_read(twin, "DELETE FROM c WHERE p = 3") < 20
+    assert rows_read(twin, "UPDATE c SET s = 0 WHERE p = 4 AND q = 'E'") < 20
+    assert rows_read(twin, "UPDATE c SET s = 1 WHERE q = 'a'") >= 54
+    assert rows_read(twin, "DELETE FROM c WHERE p = 5 OR q = 'b'") >= 54
+    twin.run("SELECT * FROM c")
+    twin.close()
+
+
 def test_odd_texts(key_file: Path) -> None:
     twin = Twin(":memory:", key_file)
     twin.either("CREATE TABLE c (q VARCHAR, r VARCHAR, s INTEGER ENC)")

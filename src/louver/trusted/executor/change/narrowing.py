@@ -7,10 +7,12 @@ decides it only where its backend says that the condition means the same there.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
@@ -30,6 +32,9 @@ _TOUCHY = {"rowid", "nextval", "currval", "random", "uuid", "setseed"}
 #: The planner's own marks in texts that it has not printed yet.
 _MARKS = set("⟪⟫⟦⟧")
 
+#: Types that hold no text, whatever it would be compared by.
+_TEXTLESS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|BOOLEAN|DATE|DECIMAL\(\d+,\s?\d+\)")
+
 
 def filter_of(context: Context, words: statement_parts.Words, table: Table) -> RowFilter | None:
     """The conditions that the server can decide without learning anything; None where it has to
@@ -40,7 +45,7 @@ def filter_of(context: Context, words: statement_parts.Words, table: Table) -> R
     if tree is None or where is None or not _is_simple(tree, words) or hides_rows(table):
         return None
     known = constraint_check.rules(context, table)
-    if known.keys or known.foreign or known.children or _collated(context, table):
+    if known.keys or known.foreign or known.children or _collates_by_default(context):
         return None
     select = exp.select("1").from_(tree.this.copy())
     select.set("where", where.copy())
@@ -58,7 +63,7 @@ def filter_of(context: Context, words: statement_parts.Words, table: Table) -> R
     if sources[0].table.id != table.id:
         return None
     rewrite.ask_types(select, scope, context.local.describe)
-    nodes = _decided(select.args["where"].this, scope)
+    nodes = _decided(select.args["where"].this, scope, _collated(context, table))
     return RowFilter(sources[0].ref, nodes, tuple(shape.literals)) if nodes else None
 
 
@@ -72,17 +77,26 @@ def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
     return len(list(tree.find_all(exp.Table))) == 1
 
 
-def _collated(context: Context, table: Table) -> bool:
-    """Whether texts compare otherwise locally than on the server, which knows no collation."""
+def _collates_by_default(context: Context) -> bool:
+    """Whether all texts compare otherwise locally than on the server, which knows no collation."""
     default = context.local.binder.execute("SELECT current_setting('default_collation')")
-    statement = (
-        o.sql for o in context.catalog.objects if o.kind == "TABLE" and o.name == table.name
-    )
-    return default.fetchone() not in (None, ("",)) or any(
-        "COLLATE" in keyword(s) for s in statement
-    )
+    return default.fetchone() not in (None, ("",))
 
 
-def _decided(condition: exp.Expr, scope: Scope) -> tuple[Node, ...]:
-    decided = [rewrite.predicate(part, scope) for part in selection.conjuncts(condition)]
+def _collated(context: Context, table: Table) -> frozenset[str]:
+    """Columns, folded, that may compare otherwise locally than on the server: where the table's
+    text names a collation, all that may hold text.
+    """
+    same = (o.sql for o in context.catalog.objects if o.kind == "TABLE" and o.name == table.name)
+    if not any("COLLATE" in keyword(sql) for sql in same):
+        return frozenset()
+    return frozenset(fold(c.name) for c in table.columns if not _TEXTLESS.fullmatch(c.type))
+
+
+def _decided(condition: exp.Expr, scope: Scope, collated: frozenset[str]) -> tuple[Node, ...]:
+    parts = [
+        part for part in selection.conjuncts(condition)
+        if collated.isdisjoint(fold(column.name) for column in part.find_all(exp.Column))
+    ]  # fmt: skip
+    decided = [rewrite.predicate(part, scope) for part in parts]
     return tuple(item.node for item in decided if item is not None and not item.secret)
