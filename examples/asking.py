@@ -65,6 +65,6 @@ def ask(providers: list[Service], data: Path, table: str, queries: Iterable[Ques
             word = "equal to" if equal else "NOT EQUAL TO"
             print(f"   {spent_ms:.0f} ms; {word} plaintext DuckDB's answer")
         print("\n── what each provider has learned")
-        for fact in con.leakage().to_pylist():
+        for fact in con.leakage().arrow().to_pylist():
             print(f"   {fact['reveals']}")
     return right

@@ -103,7 +103,7 @@ def test_one_query_opens_a_column(
 
 
 def test_the_ledger_had_said_so(con: louver.Connection) -> None:
-    facts = con.leakage().to_pylist()
+    facts = con.leakage().arrow().to_pylist()
     for number, column in ((1, "a"), (2, "c"), (3, "day"), (4, "a"), (5, "b"), (6, "a"), (8, "b")):
         levels = {f["level"] for f in facts
                   if f["table_name"] == f"t{number}" and column in f["columns"]}  # fmt: skip

@@ -50,12 +50,12 @@ def test_a_table_made_again_starts_with_nothing_shown(con: Any) -> None:
     assert any(same in text for text in new)
     assert not any(same in text for text in known)
     assert con.session.context.ledger.level("staff", "name") == "size"
-    before = con.leakage().num_rows
+    before = len(con.leakage())
     facts = [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
     assert f"{same} (of a table that was dropped)" in facts
     assert same not in facts
     con.execute(FILTER)
-    assert con.leakage().num_rows > before
+    assert len(con.leakage()) > before
     assert same in [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
 
 
@@ -70,7 +70,7 @@ def test_a_renamed_table_keeps_what_it_has_shown(con: Any) -> None:
     facts_of_people = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
     assert any(text.startswith("the server can tell which rows of people have the same called")
                for text in facts_of_people)  # fmt: skip
-    facts = con.leakage().to_pylist()
+    facts = con.leakage().arrow().to_pylist()
     assert all(fact["table_name"] == "people" for fact in facts)
     assert not any("staff" in fact["reveals"] for fact in facts)
     new, known = revealed(con, "SELECT count(*) FROM people WHERE called = 'Ann'")
@@ -105,7 +105,9 @@ def test_rows_that_are_stored_anew_have_shown_what_they_have_shown(con: Any) -> 
 
 def test_another_condition_is_not_nothing_new(con: Any) -> None:
     def conditions(kind: str) -> int:
-        return sum(f["conditions"] or 0 for f in con.leakage().to_pylist() if f["kind"] == kind)
+        return sum(
+            f["conditions"] or 0 for f in con.leakage().arrow().to_pylist() if f["kind"] == kind
+        )
 
     for number, pattern in enumerate(("%ame1%", "%ame2%", "%ame1%", "%ame3%"), 1):
         sql = f"SELECT id FROM staff WHERE name LIKE '{pattern}'"
@@ -152,7 +154,9 @@ def test_a_sentence_has_one_name_and_is_what_people_read(con: Any) -> None:
             assert leak.text.startswith(("the server ", "a change ", "values "))
     assert "roughly how close" in scheme.leak("ord.open").text
     con.execute("SELECT count(*) FROM staff WHERE pay > 7")
-    reasons = [fact["reveals"] for fact in con.leakage().to_pylist() if fact["kind"] == "ord.open"]
+    reasons = [
+        fact["reveals"] for fact in con.leakage().arrow().to_pylist() if fact["kind"] == "ord.open"
+    ]
     said = scheme.leak("ord.open").text
     assert reasons == [said.format(table="staff", column="pay", nulls="")]
 

@@ -92,7 +92,7 @@ def test_the_ledger_knows_every_token_and_every_file(watched: tuple[Any, Any, An
             con.execute(query(Random(seed))).fetchall()
         except louver.Error:
             continue
-    facts = con.leakage().to_pylist()
+    facts = con.leakage().arrow().to_pylist()
     named = {
         re.findall(r"token ([0-9a-f]{12})", fact["reveals"])[0]
         for fact in facts

@@ -60,27 +60,27 @@ def test_files_are_skipped_and_the_ledger_says_what_was_shown(con: Any) -> None:
     con.execute("SELECT sum(price) FROM t WHERE n BETWEEN 31 AND 38").fetchall()
     (fetch,) = con.lake.fetched()
     assert (fetch.files_kept, fetch.files_total) == (1, 10)
-    facts = con.leakage().to_pylist()
+    facts = con.leakage().arrow().to_pylist()
     tokens = [fact for fact in facts if fact["kind"] == "eds.token"]
     assert len(tokens) == 1
     assert tokens[0]["columns"] == ["n"]
-    length = con.leakage().num_rows
+    length = len(con.leakage())
     con.execute("SELECT sum(price) FROM t WHERE n BETWEEN 31 AND 38").fetchall()
-    assert con.leakage().num_rows == length
+    assert len(con.leakage()) == length
     con.execute("SELECT sum(price) FROM t WHERE n BETWEEN 31 AND 39").fetchall()
-    assert con.leakage().num_rows == length + 1
+    assert len(con.leakage()) == length + 1
     share = con.lake.opened()["t", "n"]
     assert 0.06 < share < 0.13
 
 
 def test_explain_tells_the_price_first_and_the_files_afterwards(con: Any) -> None:
     filled(con)
-    before = con.leakage().num_rows
+    before = len(con.leakage())
     sql = "SELECT name FROM t WHERE n < 12 AND NOT name >= 'n5'"
     explanation = con.sql(sql).explain(leakage=True)
     assert "c1 IN $1 AND c2 IN $2" in explanation.replace("\n         ", " ")
     assert explanation.count("meet token") == 2
-    assert con.leakage().num_rows == before
+    assert len(con.leakage()) == before
     analyzed = con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[0][1]
     assert "2 of 10 kept, 0 of them in vain" in analyzed
     assert "fetched" in analyzed
@@ -97,7 +97,7 @@ def test_ceilings_keep_columns_out_of_the_index(con: Any) -> None:
     assert con.lake.fetched()[0].files_kept == 2
     assert con.execute("SELECT count(*) FROM t WHERE m = 1").fetchall() == [(1,)]
     assert con.lake.fetched()[0].files_kept == 1
-    levels = {fact["level"] for fact in con.leakage().to_pylist() if "n" in fact["columns"]}
+    levels = {fact["level"] for fact in con.leakage().arrow().to_pylist() if "n" in fact["columns"]}
     assert levels == {"size"}
     with pytest.raises(louver.Error, match="USING"):
         con.execute("CREATE TABLE u (n INTEGER ENC USING sdb)")
@@ -219,10 +219,10 @@ def test_a_lake_joins_with_another_connection(folder: Path, con: Any) -> None:
 def test_settings_of_lakes(folder: Path, con: Any) -> None:
     filled(con)
     con.execute("SET lake_pruning = off")
-    before = con.leakage().num_rows
+    before = len(con.leakage())
     assert con.execute("SELECT n FROM t WHERE n = 3").fetchall() == [(3,)]
     assert con.lake.fetched()[0].files_kept == 10
-    assert all(fact["kind"] != "eds.token" for fact in con.leakage().to_pylist()[before:])
+    assert all(fact["kind"] != "eds.token" for fact in con.leakage().arrow().to_pylist()[before:])
     con.execute("RESET lake_pruning; SET lake_plan_only = on")
     assert con.execute("SELECT n FROM t WHERE n = 3").fetchall() == []
     con.execute("RESET lake_plan_only")
@@ -307,7 +307,7 @@ def test_keys_show_nothing_of_columns_under_a_lower_ceiling(con: Any) -> None:
     sql = "SELECT t.name FROM t JOIN s ON t.n = s.k WHERE s.sec = 3"
     assert con.execute(sql).fetchall() == [("n3",)]
     assert {fetch.table: fetch.files_kept for fetch in con.lake.fetched()}["t"] == 3
-    assert not [fact for fact in con.leakage().to_pylist() if fact["kind"] == "eds.token"]
+    assert not [fact for fact in con.leakage().arrow().to_pylist() if fact["kind"] == "eds.token"]
     con.execute("CREATE TABLE o (k INTEGER, w INTEGER); INSERT INTO o SELECT k, w FROM s")
     sql = "SELECT t.name FROM t JOIN o ON t.n = o.k WHERE o.w = 3"
     explanation = con.sql(sql).explain(leakage=True)

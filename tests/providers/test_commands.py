@@ -60,7 +60,7 @@ def test_what_a_provider_kept_says_its_shape_and_nothing_else(service: tuple[str
     url, folder = service
     with louver.connect(url) as connection:
         connection.execute("SELECT count(*) FROM cities WHERE name = ?", ["Oslo"]).fetchall()
-        (fact,) = connection.leakage().to_pylist()
+        (fact,) = connection.leakage().arrow().to_pylist()
         assert "name = ?" in fact["reveals"]
         assert "Oslo" not in str(fact)
     files = sorted(str(path) for path in (folder / "seen").iterdir())

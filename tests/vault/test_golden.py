@@ -51,7 +51,7 @@ def read_and_write(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert connection.execute("SELECT * FROM staff ORDER BY id").fetchall() == ROWS
         assert connection.execute("SELECT sum(salary) FROM staff").fetchall() == [(500,)]
         assert connection.execute("SELECT name FROM rich").fetchall() == [("Ada",)]
-        levels = {row["kind"]: row["level"] for row in connection.leakage().to_pylist()}
+        levels = {row["kind"]: row["level"] for row in connection.leakage().arrow().to_pylist()}
         assert levels["sdb.sum"] == "plaintext"
         with pytest.raises(louver.IntegrityError):
             connection.execute("INSERT INTO staff VALUES (1, 'again', 1, NULL, NULL, NULL)")

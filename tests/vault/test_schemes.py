@@ -130,7 +130,7 @@ def test_what_a_row_says_is_what_is_stored_and_answered(
         sql = f"SELECT a FROM t WHERE {WORDS[sign].format(constant)}"
         answer = [row[0] for row in con.execute(sql).fetchall()]
         assert sorted(answer) == sorted(_expected(plain, sign, constant))
-    kinds = {fact["kind"] for fact in con.leakage().to_pylist()}
+    kinds = {fact["kind"] for fact in con.leakage().arrow().to_pylist()}
     held = any(scheme.scheme_of(name) is row for name in column.stored)
     assert not held or row.at_rest.kind in kinds
     con.close()

@@ -41,6 +41,7 @@ class ProviderConnection(Connection):
         table: str,
         data: Any,
         *,
+        encrypt: Any = None,
         progress: Progress | None = None,
         form: object = None,
     ) -> int:

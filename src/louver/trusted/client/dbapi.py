@@ -25,6 +25,7 @@ from louver.trusted.planner.sql import lexer
 if TYPE_CHECKING:
     from louver.trusted.client.lake_handle import LakeHandle
     from louver.trusted.executor.csv_files import CsvForm
+    from louver.trusted.executor.load_created import Encrypt
 
 Description = list[tuple[str, str, None, None, None, None, None]]
 Progress = Callable[[int, int | None], None]
@@ -102,24 +103,43 @@ class Connection(Sources):
             attaching.detach(self.context, name)
 
     def load(
-        self, table: str, data: Any, *, progress: Progress | None = None,
+        self,
+        table: str,
+        data: Any,
+        *,
+        encrypt: Encrypt = None,
+        progress: Progress | None = None,
         form: CsvForm | None = None,
-    ) -> int:  # fmt: skip
-        """Append an Arrow table, a DataFrame, or Parquet, CSV or JSON files to a table, all or
-        nothing. Returns the number of rows. ``progress`` is called with the number of rows loaded
-        and the total, or None if the total is unknown; ``form`` is how CSV files are written.
+    ) -> int:
+        """Append rows to a table, all or nothing: of Arrow, a DataFrame, a relation, or Parquet,
+        CSV or JSON files. Returns the number of rows.
+
+        Args:
+            table: a table that is not there is created with the columns of the data.
+            data: types of a new table's columns are those that DuckDB reads in it.
+            encrypt: which columns of a new table are ENC: a list of columns, True for all, or by
+                column what follows ENC, such as ``{"name": "MAY REVEAL equality"}``. The policy
+                and the profile decide what this does not say.
+            progress: called with the number of rows loaded and the total, or None if the total is
+                unknown.
+            form: how CSV files are written.
+
+        Raises:
+            errors.Error: ``load.*`` for data that does not fit; no row is loaded then.
         """
-        from louver.trusted.executor import load
+        from louver.trusted.executor import load_created
         from louver.trusted.executor.progress import bar
 
         self._require_open()
         with self.lock, contained(self.session), bar(progress) as report:
-            return load.load(self.context, table, data, report, form).affected
-
-    def leakage(self) -> pa.Table:
-        """The ledger: everything that the server has learned, as an Arrow table."""
-        self._require_open()
-        return self.session.context.ledger.table()
+            if isinstance(data, relations.Relation):
+                exists = load_created.is_there(self.context, table)
+                if encrypt is not None:
+                    detail = "a relation's columns are kept as what they are computed from"
+                    raise errors.make("load.encrypt", table=table, detail=detail)
+                return relations.stored(data, table, create=not exists)
+            answer = load_created.loaded(self.context, table, data, encrypt, report, form)
+            return warned(answer).affected
 
     def begin(self) -> None:
         """Begin a transaction."""

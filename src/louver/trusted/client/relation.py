@@ -242,11 +242,11 @@ class Relation(Rows, Windows):
         )
         self._stored("COPY (", f") TO {composition.literal(file_name)} ({listed})")
 
-    def _stored(self, before: str, after: str) -> None:
+    def _stored(self, before: str, after: str) -> Answer:
         query = self._composed()
         (text,) = lexer.split(f"{before}{query.sql}{after}")
-        with self._standing(), contained(self._session):
-            warned(self._session.run(text, bound(text, query.values)))
+        with self._standing():
+            return warned(self._session.run(text, bound(text, query.values)))
 
     # -- within ---------------------------------------------------------------------------------
 
@@ -374,6 +374,12 @@ def resolved(
 def answer_of(relation: Relation) -> Answer:
     """The executor's answer; runs the query."""
     return relation._ran().answer
+
+
+def stored(relation: Relation, table: str, *, create: bool) -> int:
+    """Store a relation in a table, which is created if that is said; the number of rows."""
+    word = f"CREATE TABLE {_target(table)} AS" if create else f"INSERT INTO {_target(table)}"
+    return relation._stored(f"{word} ", "").affected
 
 
 def _target(name: str) -> str:

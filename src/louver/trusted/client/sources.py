@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from louver.trusted.executor.front import Front
 
 _OURS = str(Path(errors.__file__).parent)
-#: The name of data that a relation was made of.
-_LOCAL = "local_data"
+#: The names of data that a relation was made of, and of the ledger.
+_LOCAL = "louver_local_data"
+_LEDGER = "louver_leakage"
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -104,6 +105,13 @@ class Sources:
     def read_json(self, path_or_buffer: Paths, **options: object) -> Relation:
         """The relation of JSON files, read locally; options as of DuckDB's ``read_json``."""
         return self._reader("read_json", path_or_buffer, options)
+
+    def leakage(self) -> Relation:
+        """The ledger: everything that the server has learned, one row for each fact."""
+        self._require_open()
+        with self.lock, contained(self.session):
+            rows = self.session.context.ledger.table()
+        return self._relation(Composition(_LEDGER, "leakage", frames={_LEDGER: rows}))
 
     def register(self, view_name: str, python_object: object) -> None:
         """Give local data a name in this connection's statements: a DataFrame of pandas or polars,

@@ -21,6 +21,8 @@ from louver.names import fold
 from louver.trusted.executor import csv_files
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.csv_files import CsvForm
+from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.frames import held
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.server_storage import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
@@ -29,6 +31,7 @@ from louver.trusted.vault.types import bare
 BATCH_BYTES = 2 << 20
 """Small batches avoid heap fragmentation, which would grow with the load."""
 LEAST_ROWS = 1024
+_NAME = "louver_source"
 _AS_DUCKDB = CsvForm()
 _KINDS = {
     "parquet": "parquet", "pq": "parquet", "csv": "csv", "tsv": "csv", "txt": "csv",
@@ -174,6 +177,21 @@ def _json(table: Table, paths: list[str], form: CsvForm) -> tuple[str, list[Any]
         column = table.column(name)
         items.append((name, bare(column.type) if column else type_))
     return f"SELECT * FROM read_json($1, columns={csv_files.struct(items)})", [paths]
+
+
+def columns_of(context: Context, source: object, form: CsvForm) -> list[tuple[str, str]]:
+    """Names and types of a source's columns, as the local engine reads them; no row is consumed."""
+    if isinstance(source, str | os.PathLike):
+        return sniffed(os.fsdecode(source), form)
+    if isinstance(source, pa.RecordBatchReader):
+        source = source.schema.empty_table()
+    with context.local.workspace.cursor() as connection, translated():
+        arrow_values.register(connection, _NAME, held(source))
+        try:
+            rows = connection.execute(f"DESCRIBE FROM {_NAME}").fetchall()
+        finally:
+            connection.unregister(_NAME)
+    return [(str(row[0]), str(row[1])) for row in rows]
 
 
 def sniffed(path: str, form: CsvForm) -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ written into it, and nothing that is stored may need it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 
 from sqlglot import exp
@@ -18,8 +18,8 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import attached_files, transaction
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local import standing as local
 from louver.trusted.executor.local.frames import held
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import parse
 
@@ -88,53 +88,19 @@ def register(context: Context, name: str, data: object) -> None:
         raise errors.make("table.temporary", table=name)
     if not name or fold(name).startswith("louver_"):
         raise errors.make("frame.name", name=name)
-    _put(context, name, held(data))
+    local.put(context.local, name, held(data))
+    context.state.flows.clear()
 
 
 def unregister(context: Context, name: str) -> None:
     """Take a name away; one that is not there is nothing to take, as in DuckDB."""
-    if fold(name) in context.local.files.frames.known:
-        _drop(context, name)
-
-
-@contextmanager
-def standing(context: Context, frames: Mapping[str, object]) -> Iterator[None]:
-    """Give objects names for as long as a statement is planned or runs."""
-    before = dict(context.local.files.frames.known)
-    try:
-        for name, data in frames.items():
-            known = before.get(fold(name))
-            if known is None or known.data is not data:
-                _put(context, name, data)
-        yield
-    finally:
-        for name, data in frames.items():
-            known = before.get(fold(name))
-            if known is None:
-                _drop(context, name)
-            elif known.data is not data:
-                _put(context, known.name, known.data)
-
-
-def _put(context: Context, name: str, data: object) -> None:
-    home = context.local
-    with translated():
-        home.files.put((home.binder, home.workspace), name, data)
-    context.state.origins.files = home.files.tables
-    _forget(context)
-
-
-def _drop(context: Context, name: str) -> None:
-    home = context.local
-    if fold(name) in home.files.frames.known:
-        home.files.drop((home.binder, home.workspace), name)
-        _forget(context)
-
-
-def _forget(context: Context) -> None:
-    """A name means something else than before."""
-    context.local.forget_types()
+    local.drop(context.local, name)
     context.state.flows.clear()
+
+
+def standing(context: Context, frames: Mapping[str, object]) -> AbstractContextManager[None]:
+    """Give objects names for as long as a statement is planned or runs."""
+    return local.standing(context.local, frames, context.state.flows.clear)
 
 
 def require_readable(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:

@@ -206,6 +206,7 @@ def _context(
 ) -> Context:
     store, backend = CatalogStore(engine, keyring), backends.named(engine.backend)
     state = State(store.load())
+    state.origins.files = local.files.tables
     stopped = Stopped(store.pin)
     ledger = Ledger(engine.side(), keyring, store.pin, lambda: state.catalog)
     row_ids = RowIds(engine.side(), store.pin)

@@ -40,7 +40,7 @@ def facts(connection: Connection, table: str | None) -> list[dict[str, object]]:
     """The facts of the ledger with their numbers and times."""
     if table is not None:
         names = {row[0] for row in _rows(connection, table)} or {table}
-    entries = connection.leakage().to_pylist()
+    entries = connection.leakage().arrow().to_pylist()
     return [fact for fact in entries if table is None or fact["table_name"] in names]
 
 

@@ -63,17 +63,7 @@ def run(options: argparse.Namespace) -> int:
 def _load(connection: Connection, options: argparse.Namespace, form: CsvForm) -> int:
     if not options.create:
         return connection.load(options.table, options.file, form=form)
-    from louver.names import quoted
-    from louver.trusted.executor.load_sources import sniffed
-
     if options.file == "-":
         raise errors.make("usage", detail="--create reads the types first, which stdin cannot give")
-    columns = sniffed(options.file, form)
     # ENC without a scheme: profile and policy say what it means.
-    listed = ", ".join(f"{quoted(name)} {type_} ENC" for name, type_ in columns)
-    connection.execute(f"CREATE TABLE {options.table} ({listed})")
-    try:
-        return connection.load(options.table, options.file, form=form)
-    except BaseException:
-        connection.execute(f"DROP TABLE {options.table}")
-        raise
+    return connection.load(options.table, options.file, encrypt=True, form=form)

@@ -94,7 +94,7 @@ class SplinterDemonstration:
                     for n, question in enumerate(QUESTIONS, 1)
                 ]
                 console.title("Everything that the providers have learned")
-                facts = connection.leakage().to_pylist()
+                facts = connection.leakage().arrow().to_pylist()
                 for fact in facts:
                     console.fill(fact["reveals"], "  ", "    ")
                 say("")

@@ -12,12 +12,13 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import keyword, quoted
+from louver.names import fold, keyword, quoted
 from louver.trusted.executor import settings, show
 from louver.trusted.executor.answer import Answer, Clock, Described
 from louver.trusted.executor.containment import recovered
 from louver.trusted.executor.front import Resolve
 from louver.trusted.executor.local.local_engine import LocalEngine, translated
+from louver.trusted.executor.local.standing import standing
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.private import asking, explaining
 from louver.trusted.executor.private.context import (
@@ -100,10 +101,9 @@ class ProviderSession:
         return {}
 
     def local_data(self, frames: Mapping[str, object]) -> AbstractContextManager[None]:
-        """Refuse local data: the tables of a question are the providers'."""
-        if frames:
-            raise errors.make("provider.language", detail="local data", instead=_REFUSED)
-        return nullcontext()
+        """Let queries that read no table of the providers read objects of the caller's."""
+        home = self.context.local
+        return standing(home, frames, home.forget_types) if frames else nullcontext()
 
     def bound(self, text: lexer.Text, parameters: Parameters) -> list[object]:
         """The values of the placeholders; EXPLAIN of a question needs none."""
@@ -218,7 +218,8 @@ class ProviderSession:
         if asks_schema(self.context, text, lexer.tokens(text.plain)):
             return True
         with suppress(duckdb.Error, errors.Error):
-            return not self.context.local.binder.get_table_names(text.home)
+            names = set(map(fold, self.context.local.binder.get_table_names(text.home)))
+            return not names - self.context.local.files.frames.known.keys()
         return False
 
     def _at_home(self, text: lexer.Text, parameters: list[object]) -> Answer:
