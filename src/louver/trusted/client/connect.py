@@ -34,6 +34,8 @@ def connect(
     keys: str | os.PathLike[str] | KeyRing | None = None,
     profile: str | None = None,
     policy: str | os.PathLike[str] | None = None,
+    *,
+    read_only: bool = False,
 ) -> Connection:
     """Connect to a database that you do not trust.
 
@@ -45,13 +47,21 @@ def connect(
             need none.
         profile: what a bare ENC means: ``sealed`` (the default), ``cryptdb`` or ``sdb``.
         policy: a TOML file with ceilings and schemes per table and column.
+        read_only: write neither to the database nor to its ledger. A statement that would change
+            the database raises ``connection.read_only``; a query that would reveal something that
+            is not in the ledger yet raises ``ledger.read_only``. Nothing is sent for either.
+
+    Raises:
+        errors.Error: ``url.*``, ``key.*``, ``policy.*``, ``profile.unknown`` for arguments that
+            cannot be used; ``database.*``, ``catalog.*`` and ``ledger.*`` for a database that is
+            not there, or is not what this key has last seen there.
     """
     errors.refuse_keys(url, _named(keys), profile, policy)
     if is_providers(url):
         from louver.trusted.client import connect_providers
 
         return connect_providers.connect(url)
-    return Connection(open_session(url, keys, profile, policy))
+    return Connection(open_session(url, keys, profile, policy, read_only=read_only))
 
 
 def open_session(
@@ -62,6 +72,7 @@ def open_session(
     *,
     tapped: bool = False,
     modulus_bits: int = 2048,
+    read_only: bool = False,
 ) -> Session:
     """A session; ``tapped`` puts a recorder between client and server."""
     errors.refuse_keys(url, _named(keys), profile, policy)
@@ -70,7 +81,9 @@ def open_session(
         raise errors.make("sql.unsupported", statement=statement)
     scheme = scheme_of(url)
     module = backends.engine(scheme)
-    module.place_of_url(url)
+    address = module.place_of_url(url)
+    if read_only:
+        _require_there(address)
     ring = open_keys(keys)
     rules = Policy(profile or "sealed") if policy is None else Policy.read(policy, profile)
     engine: Engine = module.open_url(url)
@@ -81,9 +94,19 @@ def open_session(
         raise
     if tapped:
         engine = Tap(engine)
+    if read_only:
+        from louver.untrusted.engines.read_only import ReadOnlyEngine
+
+        engine = ReadOnlyEngine(engine)
     try:
         return Session(
-            engine, ring, rules, modulus_bits=modulus_bits, storage=storage, opener=opened
+            engine,
+            ring,
+            rules,
+            modulus_bits=modulus_bits,
+            storage=storage,
+            opener=opened_to_read if read_only else opened,
+            writable=not read_only,
         )
     except BaseException:
         engine.close()
@@ -95,6 +118,23 @@ def opened(url: str, keys: object, profile: str) -> Context:
     if not isinstance(keys, str | os.PathLike | KeyRing):
         raise errors.make("key.unset")
     return open_session(url, keys, profile).context
+
+
+def opened_to_read(url: str, keys: object, profile: str) -> Context:
+    """What ATTACH opens on a connection that only reads."""
+    if not isinstance(keys, str | os.PathLike | KeyRing):
+        raise errors.make("key.unset")
+    return open_session(url, keys, profile, read_only=True).context
+
+
+def _require_there(address: str) -> None:
+    """Refuse to read a database that would be created by opening it: in memory, or at a path where
+    there is nothing. ``address`` has the path behind a colon, if it has one.
+    """
+    path = Path(address.partition(":")[2])
+    local = path.is_absolute() and not str(path).startswith("//")
+    if not address or (local and not path.exists()):
+        raise errors.make("database.missing", place=address or "memory")
 
 
 def _named(keys: str | os.PathLike[str] | KeyRing | None) -> object:

@@ -176,7 +176,7 @@ class Connection(Sources):
         """Whether the connection was closed."""
         return self.session.closed
 
-    def run(self, sql: str, parameters: Parameters) -> Answer:
+    def _run(self, sql: str, parameters: Parameters) -> Answer:
         """Run statements and return the answer of the last one."""
         self._require_open()
         lookup = variables()
@@ -253,7 +253,7 @@ class Cursor:
         """Run one statement, or several; the rows are those of the last one."""
         self._require_open()
         self._result, self._affected = None, -1
-        answer = self.connection.run(sql, parameters)
+        answer = self.connection._run(sql, parameters)
         self._set_answer(answer)
         return self
 
@@ -273,7 +273,7 @@ class Cursor:
         touched = 0
         try:
             for values in rows:
-                answer = self.connection.run(sql, values)
+                answer = self.connection._run(sql, values)
                 touched += max(answer.affected, 0)
         except BaseException:
             if own:

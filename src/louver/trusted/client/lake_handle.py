@@ -90,6 +90,7 @@ class LakeHandle:
         than the grace period (default: one day). Returns their paths.
         """
         target = self._table(table)
+        transaction.require_writable(self._context)
         if grace_seconds is None:
             return self._storage.store.clean(target)
         return self._storage.store.clean(target, grace_seconds)
@@ -150,6 +151,7 @@ class LakeHandle:
     def _require_no_transaction(self) -> None:
         if self._context.in_transaction:
             raise errors.make("transaction.active")
+        transaction.require_writable(self._context)
 
     @staticmethod
     def _column(table: Table, name: str) -> Column:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.client import composition, relation_html
+from louver.trusted.client import composition
 from louver.trusted.client.composition import Composition
 from louver.trusted.client.result import Result, warned
 from louver.trusted.client.rows import Rows
@@ -186,6 +186,8 @@ class Relation(Rows, Windows):
 
     def describe(self) -> Relation:
         """Count, mean, standard deviation, extremes and median of each column."""
+        from louver.trusted.client import relation_html
+
         items = relation_html.statistics(self._described())
         return self._of(self._composed().aggregated(items, ""))
 
@@ -309,6 +311,8 @@ class Relation(Rows, Windows):
         """The first rows as HTML, with a mark on each column whose values the query reveals to a
         server. Runs the query, once.
         """
+        from louver.trusted.client import relation_html
+
         if self._query is None:
             return relation_html.table(self._ran(), [])
         marks = relation_html.marks(self.explain(leakage=True, format="json"))

@@ -81,11 +81,13 @@ class Ledger:
     """All facts revealed so far about the columns of one database."""
 
     def __init__(
-        self, engine: Engine, keys: Keys, pin: Pin, catalog: Callable[[], Catalog] | None = None
-    ) -> None:
+        self, engine: Engine, keys: Keys, pin: Pin, catalog: Callable[[], Catalog] | None = None,
+        *, writable: bool = True,
+    ) -> None:  # fmt: skip
         """Read and verify the ledger over `engine`, a side connection of its own; `catalog` knows
-        the names that columns have today.
+        the names that columns have today. One that is not ``writable`` refuses what is new.
         """
+        self._writable = writable
         self._catalog = catalog
         self._engine = engine
         self._keys = keys
@@ -97,7 +99,8 @@ class Ledger:
         self._kinds: dict[tuple[int, int], set[str]] = {}
         self._length = 0
         self._head = START
-        self._create()
+        if writable:
+            self._create()
         self.refresh()
 
     @property
@@ -227,12 +230,8 @@ class Ledger:
             self._take(row["sequence"], row["body"])
             reached = reached or self._agrees(pinned)
         if not reached:
-            raise errors.make(
-                "ledger.rollback",
-                place=self._place,
-                seen=pinned.ledger_length,
-                found=self._length,
-            )
+            seen, length = pinned.ledger_length, self._length
+            raise errors.make("ledger.rollback", place=self._place, seen=seen, found=length)
         if self._length > pinned.ledger_length:
             self._pin.advance_ledger(self._length, self._head)
 
@@ -261,6 +260,9 @@ class Ledger:
 
     def _append(self, unknown: list[Fact], blocks: list[list[Any]], statement: str) -> bool:
         """Commit one record; False when another client appended first."""
+        if not self._writable:
+            facts = (*unknown, *(self._counted[block[0]] for block in blocks))
+            raise errors.make("ledger.read_only", reveals="; ".join({f.text: 0 for f in facts}))
         sequence = self._length + 1
         when = datetime.datetime.now(datetime.UTC)
         places = len(self._counted) + sum(fact.counted for fact in set(unknown))

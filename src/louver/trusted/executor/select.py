@@ -147,7 +147,7 @@ def record(context: Context, plan: Plan, shape: lexer.Shape, tokens: Sequence[To
 
 def keep(context: Context, plan: Plan, clock: Clock) -> None:
     """Have the server keep the powers of S that the plan needs, where that pays."""
-    if context.in_transaction or context.engine.in_transaction:
+    if context.in_transaction or context.engine.in_transaction or not context.state.writable:
         return
     for remote in plan.remotes:
         materialized_terms.keep(context, remote, clock)

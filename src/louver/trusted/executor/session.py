@@ -67,12 +67,17 @@ class Session:
         modulus_bits: int = 2048,
         storage: Callable[[Parts], Storage] = ServerStorage,
         opener: Opener = no_opener,
+        writable: bool = True,
     ) -> None:
-        """``opener`` opens the connections that ATTACH names."""
+        """``opener`` opens the connections that ATTACH names. One that is not ``writable`` changes
+        neither the database nor its ledger, so it opens no layer.
+        """
         self.closed = False
         local = LocalEngine()
         try:
-            self.context = _context(engine, keyring, policy, local, modulus_bits, storage, opener)
+            self.context = _context(
+                engine, keyring, policy, local, modulus_bits, storage, opener, writable
+            )
             local.rebuild(self.context.catalog)
             tables = {table.label: table for table in self.context.catalog.tables.values()}
             for label, table in tables.items():
@@ -203,12 +208,14 @@ def _context(
     modulus_bits: int,
     storage: Callable[[Parts], Storage],
     opener: Opener,
+    writable: bool,
 ) -> Context:
     store, backend = CatalogStore(engine, keyring), backends.named(engine.backend)
-    state = State(store.load())
+    state = State(store.load(), writable=writable)
+    state.planning = replace(state.planning, opens_layers=writable)
     state.origins.files = local.files.tables
     stopped = Stopped(store.pin)
-    ledger = Ledger(engine.side(), keyring, store.pin, lambda: state.catalog)
+    ledger = Ledger(engine.side(), keyring, store.pin, lambda: state.catalog, writable=writable)
     row_ids = RowIds(engine.side(), store.pin)
     columns = Columns(keyring, lambda: state.catalog, modulus_bits, local.value, stopped.add)
     planner = Planner(local, columns.modulus_bits, lambda _: backend)
@@ -303,4 +310,4 @@ def _without_openings(context: Context, run: Callable[[], Answer]) -> Answer:
     try:
         return run()
     finally:
-        state.planning = replace(state.planning, opens_layers=True)
+        state.planning = replace(state.planning, opens_layers=state.writable)

@@ -33,7 +33,10 @@ class State:
     default_encryption: str = "none"
     #: whether the session was told that a table is all plain
     warned_plain: bool = False
+    #: whether the open transaction only reads
     read_only: bool = False
+    #: whether the connection may change the database and its ledger
+    writable: bool = True
     #: what fails now has changed nothing: the transaction goes on
     untouched: bool = False
     #: when the open transaction began

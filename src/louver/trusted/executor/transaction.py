@@ -59,7 +59,8 @@ def begin(context: Context, *, read_only: bool = False) -> None:
     if state.in_transaction:
         before, state.aborted = state.aborted, True  # as in DuckDB
         raise errors.make("transaction.aborted" if before else "transaction.active")
-    context.row_ids.ensure(context.catalog)
+    if state.writable:
+        context.row_ids.ensure(context.catalog)
     _fix_state(context)
     state.saved = state.catalog.copy()
     state.redefined, state.read_only, state.began = False, read_only, datetime.now(UTC)
@@ -87,7 +88,11 @@ def in_snapshot(context: Context, run: Callable[[], Done]) -> Done:
 
 
 def require_writable(context: Context) -> None:
-    """Refuse a change in a transaction that only reads, which ends it as in DuckDB."""
+    """Refuse a change on a connection that only reads, and in a transaction that only reads, which
+    ends it as in DuckDB.
+    """
+    if not context.state.writable:
+        raise errors.make("connection.read_only")
     if context.in_transaction and context.state.read_only:
         context.state.aborted = True
         raise errors.make("transaction.read_only")
@@ -182,7 +187,7 @@ def writing(
     the same server transaction. A failure in the user's own transaction aborts that one.
     """
     state = context.state
-    if not plans_hold:
+    if not plans_hold or not state.writable:
         require_writable(context)
     if state.in_transaction:
         state.redefined = state.redefined or schema_changed
