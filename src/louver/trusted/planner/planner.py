@@ -38,6 +38,11 @@ _FREE = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Add, exp.Sub,
     exp.Mul, exp.Limit, exp.Offset,
 )  # fmt: skip
+# Functions whose types are those of their operands.
+_TRANSPARENT = (
+    exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Cast, exp.Abs, exp.Count, exp.Sum,
+    exp.Avg, exp.Min, exp.Max,
+)  # fmt: skip
 
 
 class HomeSchema(Protocol):
@@ -365,10 +370,7 @@ def fixed_literals(
     """
     free: set[int] = set()
     for node in tree.find_all(exp.Literal) if tree is not None else ():
-        parent = node.parent
-        while isinstance(parent, exp.Neg | exp.Paren):
-            parent = parent.parent
-        if isinstance(parent, _FREE) and node.meta.get("start") in shape.starts:
+        if _is_free(node) and node.meta.get("start") in shape.starts:
             free.add(shape.starts.index(node.meta["start"]))
     text = " ".join(names)
     written = shape.literals[: len(shape.starts)]
@@ -378,3 +380,19 @@ def fixed_literals(
         # Numbers that are equal may be one expression to the plan; others need not be.
         if index not in free or literal in text or written.count(literal) > 1
     )
+
+
+def _is_free(literal: exp.Literal) -> bool:
+    """Whether a number changes no name and no type of the answer: it is an operand, and not of an
+    argument by which a function chooses its type, as of the 2 of ``round(d, 1 + 2)``.
+    """
+    node = literal.parent
+    while isinstance(node, exp.Neg | exp.Paren):
+        node = node.parent
+    if not isinstance(node, _FREE):
+        return False
+    while node is not None and not isinstance(node, exp.Query):
+        if isinstance(node, exp.Func | exp.Bracket) and not isinstance(node, _TRANSPARENT):
+            return False
+        node = node.parent
+    return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.names import fold, keyword
-from louver.trusted.planner.normal_form import references
+from louver.trusted.planner.normal_form import grouping_sets, references
 from louver.trusted.planner.normal_form.sources import Source, Unclear, owner, qualified
 
 _FILTERED = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -19,11 +19,13 @@ _STAR_WORDS = frozenset(("this", "except_", "replace"))
 def normalise(select: exp.Select, sources: list[Source]) -> None:
     """Bring a block into normal form, in place; raises `Unclear` half-way where it cannot be."""
     references.require_known(select)
+    written = grouping_sets.spellings(select)
     _expand_stars(select, sources)
     _take_alias_forms(select)
     references.resolve(select, sources)
     _write_filters(select)
     _write_keys(select)
+    grouping_sets.require_one_spelling(written, select)
     _write_order(select)
     _write_joins(select, sources)
 

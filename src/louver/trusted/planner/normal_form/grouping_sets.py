@@ -9,10 +9,11 @@ computed locally. Only for aggregates of which a total is made of totals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
+from louver.names import fold
 from louver.trusted.planner.normal_form import references
 from louver.trusted.planner.normal_form.sources import Unclear
 from louver.trusted.planner.sql.trees import local_text
@@ -70,6 +71,35 @@ def _write_out(select: exp.Select, group: exp.Group, alias: str) -> None:
             select.set(clause, outer[clause][0])
 
 
+def require_one_spelling(before: list[str], select: exp.Select) -> None:
+    """Raise `Unclear` where two keys of grouping sets are one column in several spellings: DuckDB
+    may take these for two keys. ``before`` are the keys as they were written.
+    """
+    copy = select.copy()
+    for name in copy.find_all(exp.Identifier):
+        name.replace(exp.to_identifier(fold(name.name), quoted=True))
+    if len(set(spellings(copy))) != len(set(before)):
+        raise Unclear
+
+
+def spellings(select: exp.Select) -> list[str]:
+    """The keys of a block with grouping sets, each as it is written; none of another block."""
+    group = select.args.get("group")
+    if group is None or not any(isinstance(key, _SETS) for key in group.expressions):
+        return []
+    return [local_text(key) for key in _leaves(group.expressions)]
+
+
+def _leaves(nodes: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
+    for node in nodes:
+        if isinstance(node, exp.Paren):
+            yield from _leaves([node.this])
+        elif isinstance(node, _LISTS):
+            yield from _leaves(node.expressions)
+        else:
+            yield node
+
+
 def _parts(select: exp.Select, clause: str) -> list[exp.Expr]:
     part = select.args.get(clause)
     return list(part) if isinstance(part, list) else [part] if part is not None else []
@@ -77,14 +107,10 @@ def _parts(select: exp.Select, clause: str) -> list[exp.Expr]:
 
 def _keys(nodes: list[exp.Expr]) -> Iterator[exp.Expr]:
     """The keys of all sets, in their order."""
-    for node in nodes:
-        if isinstance(node, _LISTS):
-            inner = [node.this] if isinstance(node, exp.Paren) else node.expressions
-            yield from _keys(list(inner))
-        elif references.is_repeatable(node) and node.find(exp.Column) is not None:
-            yield node
-        else:
+    for node in _leaves(nodes):
+        if not references.is_repeatable(node) or node.find(exp.Column) is None:
             raise Unclear
+        yield node
 
 
 class _Grouped:
@@ -117,14 +143,16 @@ class _Grouped:
         for column in part.find_all(exp.Column):
             if not _is_ours(column, self._alias):
                 raise Unclear
-        if part.find(exp.Query, exp.Window, exp.Star) is not None:
+        if part.find(exp.Query, exp.Window, exp.Star, exp.Anonymous) is not None:
+            # A function that is not known may be an aggregate of rows.
             raise Unclear
         if any(not isinstance(node, _KNOWN) for node in part.find_all(exp.AggFunc)):
             raise Unclear
         return part
 
     def _total(self, node: exp.Expr) -> exp.Expr:
-        if isinstance(node.this, exp.Distinct) or node.args.get("expressions"):
+        marks = set(filter(node.args.get, node.args)) - {"this", "big_int"}
+        if marks or isinstance(node.this, exp.Distinct):
             raise Unclear
         text = local_text(node)
         name, _ = self._values.setdefault(text, (f"v{len(self._values)}", node.copy()))

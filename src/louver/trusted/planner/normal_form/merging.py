@@ -142,7 +142,7 @@ def _prune(inner: exp.Expr, used: set[str]) -> None:
     if names is None or any(isinstance(node, exp.Star) for node in inner.expressions):
         return
     pairs = list(zip(inner.expressions, names, strict=True))
-    left = [item for item, name in pairs if fold(name) in used]
+    left = [item for item, name in pairs if fold(name) in used or not _may_go(item)]
     grouped = inner.args.get("group") is not None
     if not left:
         left = inner.expressions[:1]
@@ -151,3 +151,10 @@ def _prune(inner: exp.Expr, used: set[str]) -> None:
         # One row, because something is aggregated.
         return
     inner.set("expressions", left)
+
+
+def _may_go(item: exp.Expr) -> bool:
+    """Whether an item that is not read decides nothing: a function that is not known may aggregate
+    or give several rows.
+    """
+    return item.find(exp.Anonymous, exp.UDTF) is None

@@ -33,6 +33,8 @@ class Definitions:
             if item.kind == "VIEW"
         }
         self._macros = macros.by_name(catalog)
+        names = [name for _, name in self._views] + [name for _, name in catalog.tables]
+        self._several = {name for name in names if names.count(name) > 1}
         self._left = MOST
         self.common = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
 
@@ -80,7 +82,7 @@ class Definitions:
         # An argument of a table function may name a table: only the binder reads it.
         functions = not all(isinstance(table.this, exp.Identifier) for table in tables)
         inside = {fold(table.name) for table in tables}
-        if names or functions or inside & self.common:
+        if names or functions or inside & self.common or not self._are_clear(tables):
             raise Unclear
         for part in query.walk():
             part.meta.clear()
@@ -92,6 +94,12 @@ class Definitions:
             alias = alias.copy()
             alias.set("columns", columns)
         return exp.Subquery(this=query, alias=alias)
+
+    def _are_clear(self, tables: Sequence[exp.Table]) -> bool:
+        """Whether names in a view mean what they mean in the statement: a view looks in its own
+        schema first.
+        """
+        return not any(not table.db and fold(table.name) in self._several for table in tables)
 
 
 def _declared(definition: exp.Create) -> list[exp.Expr]:

@@ -128,13 +128,17 @@ def operands(node: exp.Expr) -> tuple[exp.Expr, ...] | None:
     return (node.this, node.expression)
 
 
+_AGGREGATE_WORDS = frozenset(("this", "big_int"))
+
+
 def _aggregated(node: exp.AggFunc) -> tuple[exp.Expr, ...] | None:
     inner = node.this
     if inner is None or isinstance(inner, exp.Star):
         return ()
     if isinstance(node, exp.Count) and isinstance(inner, exp.Distinct):
         return (inner, *inner.expressions)
-    return None if node.args.get("expressions") else (inner,)
+    # What is written beside the operand, as the 2 of max(a, 2), makes another aggregate of it.
+    return None if set(filter(node.args.get, node.args)) - _AGGREGATE_WORDS else (inner,)
 
 
 def _signature(rewrite: Callable[..., object]) -> tuple[tuple[Kind, ...], Kind | None]:
