@@ -35,6 +35,7 @@ SCHEMA = (
     "CREATE TABLE other.own (n INTEGER ENC)",
     "INSERT INTO other.own VALUES (1000)",
     "CREATE VIEW other.own_view AS SELECT n FROM own",
+    "CREATE MACRO itself(x) AS x",
     "CREATE MACRO longest() AS (SELECT max(dist) FROM f)",
     "CREATE VIEW macro_view AS SELECT n, longest() AS longest FROM c",
     "CREATE VIEW cv(k, name, n) AS SELECT k, name, n FROM c",
@@ -392,6 +393,10 @@ TRICKY = [
     "FROM fv SELECT count(*), max(dist) WHERE dist < 300",
     "SELECT max(x) FROM (SELECT DISTINCT dist AS x, k FROM f)",
     "SELECT x FROM (SELECT dist AS x FROM f ORDER BY dist LIMIT 3) ORDER BY 1",
+    # A constant by a name is no ordinal.
+    "SELECT 3 AS z, count(*), month FROM f GROUP BY z, month ORDER BY z, month DESC LIMIT 3",
+    "SELECT z, n, month FROM (SELECT 3 AS z, id AS n, month FROM f) ORDER BY z, n LIMIT 3",
+    "SELECT id, dist FROM f ORDER BY itself(2), id LIMIT 3",
     # One column in several spellings is several keys, or one key.
     'SELECT month, count(*) FROM f GROUP BY CUBE (month, "month")',
     "SELECT month, count(*) FROM f GROUP BY CUBE (month, MONTH)",

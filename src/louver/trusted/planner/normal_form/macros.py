@@ -12,11 +12,15 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from louver.names import fold
+from louver.trusted.planner.normal_form import references
 from louver.trusted.planner.normal_form.sources import Unclear
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Catalog, HomeObject
 
+# Where a number by itself would be an ordinal, and what may stand between.
+_KEYS = (exp.Group, exp.Order, exp.Distinct)
+_WHOLE = (exp.Binary, exp.Func, exp.Query)
 Macros = dict[str, list[HomeObject]]
 
 
@@ -48,6 +52,8 @@ def write_out(tree: exp.Expr, macros: Macros, mentions: int) -> exp.Expr:
     for call in reversed(calls):
         body = _body(macros, call)
         table = call.parent if isinstance(call.parent, exp.Table) else None
+        if isinstance(call.find_ancestor(*_WHOLE, *_KEYS), _KEYS) and references.is_constant(body):
+            raise Unclear
         if table is None:
             call.replace(exp.Paren(this=body))
         else:

@@ -35,6 +35,10 @@ def _fits(select: exp.Select, node: exp.Subquery, join: exp.Join | None) -> bool
         return False
     if not _is_simple(inner):
         return False
+    if any(select.args.get(clause) for clause in ("group", "order", "distinct")) and any(
+        references.is_constant(item.unalias()) for item in inner.expressions
+    ):
+        return False
     sides = [keyword(other.side) for other in select.args.get("joins") or ()]
     if any(side not in ("", "LEFT") for side in sides):
         return False

@@ -64,6 +64,11 @@ def is_repeatable(node: exp.Expr) -> bool:
     return all(isinstance(part, _REPEATABLE) for part in node.walk())
 
 
+def is_constant(node: exp.Expr) -> bool:
+    """Whether an expression may be a number, which by itself would be read as an ordinal."""
+    return node.find(exp.Column, exp.AggFunc) is None
+
+
 def copied(node: exp.Expr) -> exp.Expr:
     """An expression to be written once more; raises `Unclear` where it may be another value."""
     bare = node.unalias()
@@ -104,6 +109,8 @@ def _written(value: exp.Expr) -> exp.Expr:
     if isinstance(value, exp.Star) or value.find(exp.Window, exp.Query) is not None:
         raise Unclear
     if any(not isinstance(node, (*_REPEATABLE, *_AGGREGATES)) for node in value.walk()):
+        raise Unclear
+    if is_constant(value):
         raise Unclear
     return value.copy()
 
