@@ -50,6 +50,9 @@ STATEMENTS = [
     # A sample is drawn of what the conditions within leave.
     "SELECT count(*) FROM (SELECT dist FROM f WHERE month = 3) USING SAMPLE 9",
     "SELECT count(*) FROM few USING SAMPLE 9",
+    # A named window's columns are the query's.
+    "SELECT id, row_number() OVER w AS r FROM (SELECT id, dist AS month FROM f)"
+    " WINDOW w AS (ORDER BY month, id)",
     # A number that decides the type, in statements of one shape.
     "SELECT round(share, 1 + 2) AS r FROM lists",
     "SELECT round(share, 1 + 0) AS r FROM lists",

@@ -33,6 +33,9 @@ def _fits(select: exp.Select, node: exp.Subquery, join: exp.Join | None) -> bool
     inner = node.this
     if not isinstance(inner, exp.Select) or not inner.meta.get("normal"):
         return False
+    if select.args.get("sample") is not None:
+        # It is drawn from what the conditions leave.
+        return False
     if not _is_simple(inner):
         return False
     if any(select.args.get(clause) for clause in ("group", "order", "distinct")) and any(

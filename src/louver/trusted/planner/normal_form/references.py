@@ -16,6 +16,9 @@ from louver.trusted.planner.normal_form.sources import Source, Unclear, owner, q
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 
 CLAUSES = ("where", "group", "having", "qualify", "order", "distinct")
+_KNOWN = frozenset(
+    (*CLAUSES, "expressions", "from_", "joins", "limit", "offset", "with_", "sample")
+)
 _AMBIGUOUS = frozenset(("having", "qualify"))
 # Anything that brings names of its own, or means columns that are not written.
 _NAMING = (
@@ -53,7 +56,11 @@ def parts(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def require_known(select: exp.Select) -> None:
-    """Raise `Unclear` for a block with words that bring names of their own."""
+    """Raise `Unclear` for a block with clauses that are not known, or with words that bring names
+    of their own.
+    """
+    if set(filter(select.args.get, select.args)) - _KNOWN:
+        raise Unclear
     for _, part in parts(select):
         if any(isinstance(node, _NAMING) for node in own_nodes(part)):
             raise Unclear
