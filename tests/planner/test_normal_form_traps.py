@@ -47,6 +47,12 @@ STATEMENTS = [
     "SELECT n, longest FROM macro_view",
     "SELECT n FROM other.own_view",
     "SELECT sum(n) FROM other.own_view",
+    # A common table expression of the name of a view that it reads.
+    "WITH few AS (SELECT dist FROM few WHERE dist > 500) SELECT count(*), max(dist) FROM few",
+    "WITH f AS (SELECT max(dist) AS most FROM few) SELECT * FROM f",
+    # A table's columns by other names, within a query that is merged.
+    "SELECT max(x) FROM (SELECT dist AS x FROM f AS f2(dist, id))",
+    "SELECT y.dist FROM (SELECT * FROM f AS f2(dist, id)) AS y WHERE y.id > 900 ORDER BY ALL",
     # A sample is drawn of what the conditions within leave.
     "SELECT count(*) FROM (SELECT dist FROM f WHERE month = 3) USING SAMPLE 9",
     "SELECT count(*) FROM few USING SAMPLE 9",

@@ -40,7 +40,7 @@ def judged(
     if written.tree is None or written.resolver.by_text or not described:
         return None
     normal = normal_form(written.tree, catalog, written.tokens)
-    if normal is None or Resolver(catalog, normal, lexer.tokens(local_text(normal))).hidden:
+    if normal is None or Resolver(catalog, normal, lexer.tokens(local_text(normal))).views:
         # It names tables that its tree does not show.
         return None
     try:

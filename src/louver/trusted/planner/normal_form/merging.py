@@ -60,7 +60,7 @@ def _is_simple(inner: exp.Select) -> bool:
         return False
     if any(keyword(join.side) not in ("", "LEFT") for join in inner.args.get("joins") or ()):
         return False
-    if not all(isinstance(node, exp.Table) for node, _ in items(inner)):
+    if not all(isinstance(node, exp.Table) and not _renamed(node) for node, _ in items(inner)):
         return False
     names = output_names(inner)
     if names is None or len({fold(name) for name in names}) != len(names):
@@ -123,8 +123,8 @@ def _put(select: exp.Select, node: exp.Subquery, inner: exp.Select, join: exp.Jo
     select.set("where", exp.Where(this=exp.and_(*both, copy=False)))
 
 
-def _renamed(node: exp.Subquery) -> list[exp.Expr]:
-    """The names that a query in FROM gets for its columns, if it gets any."""
+def _renamed(node: exp.Expr) -> list[exp.Expr]:
+    """The names that a query or table in FROM gets for its columns, if it gets any."""
     alias = node.args.get("alias")
     return list(alias.args.get("columns") or ()) if alias is not None else []
 
