@@ -119,7 +119,7 @@ def _timed(con: Any, plain: Any, query: str) -> float:
 def _knows(con: Any) -> str:
     """The highest level that the ledger lists for each encrypted column."""
     highest: dict[str, str] = {}
-    for fact in con.leakage().to_pylist():
+    for fact in con.leakage().arrow().to_pylist():
         for column in fact["columns"]:
             name = column.rpartition(".")[2]
             highest[name] = max(highest.get(name, "size"), fact["level"], key=LEVELS.index)
