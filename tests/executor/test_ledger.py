@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from louver import errors
-from louver.trusted.executor.ledger import MOST_CONDITIONS, Fact, Ledger, so_far
+from louver.trusted.executor.ledger import MOST_CONDITIONS, Fact, Ledger
+from louver.trusted.executor.reported_leakage import so_far
 from louver.trusted.vault.pin import Keys, Pins
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire import control

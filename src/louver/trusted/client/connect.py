@@ -86,7 +86,9 @@ def open_session(
         _require_there(address)
     ring = open_keys(keys)
     rules = Policy(profile or "sealed") if policy is None else Policy.read(policy, profile)
-    engine: Engine = module.open_url(url)
+    # A file that is opened for reading may be read by others at once.
+    file = read_only and bool(address) and backends.named(scheme).storage == "server"
+    engine: Engine = module.open_url(url, read_only=True) if file else module.open_url(url)
     try:
         storage = _storage(url, ring, engine)
     except BaseException:

@@ -15,7 +15,8 @@ from louver.trusted.executor.change import stated as stating
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import create_as
 from louver.trusted.executor.explain_change import statement
-from louver.trusted.executor.ledger import Fact, so_far
+from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.reported_leakage import so_far
 from louver.trusted.executor.schema import head
 from louver.trusted.executor.stated import Stated
 from louver.trusted.planner import explain as explaining

@@ -30,7 +30,7 @@ from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 
-__all__ = ["LEVELS", "TABLE_SCHEMA", "Fact", "Ledger", "so_far"]
+__all__ = ["LEVELS", "TABLE_SCHEMA", "Fact", "Ledger"]
 
 _ATTEMPTS = 32
 
@@ -387,11 +387,3 @@ class Ledger:
                 return False
             raise errors.make("ledger.write", detail=error.message) from error
         return True
-
-
-def so_far(conditions: int) -> str:
-    """How often a server was shown the like, of what is counted: for the end of a sentence."""
-    if not conditions:
-        return ""
-    least = "at most " if conditions > MOST_CONDITIONS else ""
-    return f", {least}{conditions} condition{'s' if conditions > 1 else ''} so far"

@@ -10,7 +10,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
 from louver.trusted.executor.lake import token_values
-from louver.trusted.executor.ledger import Fact, so_far
+from louver.trusted.executor.ledger import MOST_CONDITIONS, Fact
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import LEVELS
@@ -97,3 +97,11 @@ def _label(context: Common, name: str) -> str:
     if any(fold(fact.table) == fold(label) for fact in context.ledger.facts()):
         return label
     raise errors.make("table.missing", table=name)
+
+
+def so_far(conditions: int) -> str:
+    """How often a server was shown the like, of what is counted: for the end of a sentence."""
+    if not conditions:
+        return ""
+    least = "at most " if conditions > MOST_CONDITIONS else ""
+    return f", {least}{conditions} condition{'s' if conditions > 1 else ''} so far"

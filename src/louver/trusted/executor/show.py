@@ -40,6 +40,7 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.trees import parse
+from louver.trusted.vault.catalog import Table
 
 FORMATS = ("text", "json", "mermaid")
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT", "SUMMARIZE")
@@ -275,6 +276,11 @@ def show(
         words = lexer.words(tokens, 4)
         if words[1:3] == ["CREATE", "TABLE"] and isinstance(context, Context):
             return _created(context, tokens)
+        if words[1:3] in (["PROTECTION"], ["PROTECTION", "FOR"]) and isinstance(context, Context):
+            from louver.trusted.executor import described
+
+            wanted = _named(context, tokens, 3) if len(words) > 2 else None
+            return described.protection(context, wanted)
         if len(words) == 2 and context.catalog.named("", tokens[1].text) is None:
             value = settings.value(context, tokens[1].text)
             if value is not None:
@@ -285,13 +291,19 @@ def show(
 
 def _created(context: Context, tokens: Sequence[Token]) -> Answer:
     """SHOW CREATE TABLE: statements that create a table again, as they need no policy."""
-    name, end = head.names(tokens, 3)
-    table = context.catalog.named(name[-2] if len(name) > 1 else "", name[-1]) if name else None
-    if table is None or end != len(tokens):
-        raise errors.make("table.missing", table=".".join(name))
+    table = _named(context, tokens, 3)
     statements = [printed.create_table(context, table), *printed.beside(context, table)]
     rows = pa.table({"table_name": [table.label], "sql": [";\n".join(statements)]})
     return Answer(rows, [("table_name", "VARCHAR"), ("sql", "VARCHAR")])
+
+
+def _named(context: Common, tokens: Sequence[Token], at: int) -> Table:
+    """The table whose name is the rest of a statement."""
+    name, end = head.names(tokens, at)
+    table = context.catalog.named(name[-2] if len(name) > 1 else "", name[-1]) if name else None
+    if table is None or end != len(tokens):
+        raise errors.make("table.missing", table=".".join(name))
+    return table
 
 
 def schema(
@@ -300,7 +312,16 @@ def schema(
     """DESCRIBE t, DESCRIBE query, and the PRAGMAs that look at the schema."""
     words = lexer.words(tokens, 3)
     if words[0] != "PRAGMA":
-        return _at_home(context, text, parameters)
+        answer = _at_home(context, text, parameters)
+        parts, end = head.names(tokens, 2 if words[1:2] == ["TABLE"] else 1)
+        if not isinstance(context, Context) or end != len(tokens) or not parts:
+            return answer
+        table = context.catalog.named(parts[-2] if len(parts) > 1 else "", parts[-1])
+        if table is None:
+            return answer
+        from louver.trusted.executor import described
+
+        return described.with_clauses(context, table, answer)
     name = tokens[1].text if len(tokens) > 1 else ""
     if fold(name) in _PRAGMAS:
         return _at_home(context, text, parameters)

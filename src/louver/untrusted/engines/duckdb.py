@@ -44,7 +44,13 @@ class DuckDBEngine:
 
     backend = "duckdb"
 
-    def __init__(self, path: str | os.PathLike[str] = MEMORY, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = MEMORY,
+        threads: int | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
         """Open or create the database file at `path`; `:memory:` keeps it in memory."""
         text = os.fspath(path)
         in_memory = text == MEMORY
@@ -53,7 +59,7 @@ class DuckDBEngine:
         #: A stable name of the database; "" for one that dies with this process.
         self.address = "" if in_memory else place_of(text)
         with translated(self.address):
-            connection = duckdb.connect(text, config=settings.config(text, threads))
+            connection = duckdb.connect(text, read_only, settings.config(text, threads))
             server_functions.register(connection)
         self._adopt(connection)
 
@@ -310,9 +316,9 @@ def place_of(path: str) -> str:
     return "duckdb:" + str(Path(path).resolve())
 
 
-def open_url(url: str) -> DuckDBEngine:
+def open_url(url: str, *, read_only: bool = False) -> DuckDBEngine:
     """The engine of a URL."""
-    return DuckDBEngine(settings.file_of(url))
+    return DuckDBEngine(settings.file_of(url), read_only=read_only)
 
 
 def place_of_url(url: str) -> str:

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.untrusted.engines.failures import translate
 from louver.untrusted.engines.stored import Ask, StoredRows, StoredTable
 
 _COLUMNS = (
@@ -44,8 +45,7 @@ def of_file(path: str) -> Iterator[StoredRows]:
             path, read_only=True, config={"enable_external_access": "false"}
         )
     except duckdb.Error as error:
-        code = "database.locked" if "lock" in str(error) else "database.io"
-        raise errors.make(code, place=path, detail=str(error).splitlines()[0]) from None
+        raise translate(error, path) from None
 
     def ask(sql: str) -> pa.Table:
         try:

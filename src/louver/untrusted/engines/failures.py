@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -13,6 +14,7 @@ from louver import errors
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|disk is full")
 _LOCKED = re.compile(r"Could not set lock on file|with a different configuration than existing")
+_HOLDER = re.compile(r"lock is held in (?P<program>[^()\n]*?) ?\(PID (?P<pid>\d+)\)")
 #: Of two transactions with the same key, the later one hears of it at its commit.
 _LATE_CONSTRAINT = re.compile(r"Failed to commit: .*constraint violation")
 _NO_DATABASE = re.compile(r"Cannot open file|not a valid DuckDB database|Is a directory")
@@ -33,17 +35,18 @@ class translated:  # noqa: N801 - reads as a verb where it is used
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
         if isinstance(error, _SERVER_ERRORS):
-            raise _translate(error, self._place) from error
+            raise translate(error, self._place) from error
 
 
-def _translate(error: Exception, path: str) -> BaseException:
+def translate(error: Exception, path: str) -> BaseException:
+    """An exception of DuckDB's about the database at a path, as Louver's."""
     # A function that fails adds a trace of Python's frames, which tells users nothing.
     text = str(error).partition("\n\nAt:\n")[0]
     if "Query interrupted" in text:
         # So DuckDB reports a signal whose handler raised.
         return KeyboardInterrupt()
     if _LOCKED.search(text):
-        return errors.make("database.locked", place=path, detail=text)
+        return errors.make("database.locked", place=path, holder=_holder(text), detail=text)
     if _FULL.search(text):
         return errors.make("disk.full", place=path, detail=text)
     if _LATE_CONSTRAINT.search(text):
@@ -51,6 +54,24 @@ def _translate(error: Exception, path: str) -> BaseException:
     if _NO_DATABASE.search(text):
         return errors.make("database.io", place=path, detail=text)
     return errors.from_duckdb(error)
+
+
+def _holder(text: str) -> str:
+    """The process that has a file open, as far as DuckDB and the operating system tell: its number
+    and its command, of whose arguments only a script's name is repeated.
+    """
+    match = _HOLDER.search(text)
+    if match is None:
+        return "this process, which has opened it otherwise" if "config" in text else "a process"
+    command = match["program"].rpartition("/")[2] or "unknown command"
+    try:
+        arguments = Path(f"/proc/{match['pid']}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        arguments = []
+    if len(arguments) > 1 and arguments[1] and not arguments[1].startswith(b"-"):
+        script = arguments[1].decode(errors="replace").rpartition("/")[2]
+        command += f" {script:.60}" if script.isprintable() else ""
+    return f"process {match['pid']} ({command})"
 
 
 @contextmanager
