@@ -36,6 +36,15 @@ PROSE = {
     r"\bthe hall\b": "the workspace",
 }
 _PROSE = {re.compile(pattern, re.IGNORECASE): instead for pattern, instead in PROSE.items()}
+_RUST_TEXTS = re.compile(r'//[^\n]*|/\*(?:.|\n)*?\*/|"(?:\\.|[^"\\])*"')
+_RUST_BINDINGS = re.compile(
+    r"\blet\s+(?P<let>[^=;{]*)|\bfor\s+(?P<loop>[^;{]*?)\s+in\b|\|(?P<closure>[^|\n;{}]*)\|"
+    r"|\bfn\s+\w+[^(;{]*\((?P<function>[^{;]*?)\)\s*(?:->|\{|where)"
+    r"|^\s*(?:pub(?:\([a-z]+\))?\s+)?(?P<field>\w+):\s",
+    re.MULTILINE,
+)
+#: Neither a method, a type nor a function that is called.
+_RUST_NAME = re.compile(r"(?<![.:\w])[a-z_]\w*(?!\s*(?:\(|::|\w))")
 _PYTHON = [path for path in sources(".py") if path != Path(__file__)]
 _PAGES = [*ROOT.glob("*.md"), *sources(".md"), *sources(".toml", under=("src",))]
 
@@ -51,6 +60,18 @@ def bound(path: Path) -> list[tuple[int, str]]:
                 names.append((node.lineno, word))
             case ast.FunctionDef(name=word) | ast.ClassDef(name=word):
                 names.append((node.lineno, word))
+    return names
+
+
+def bound_in_rust(text: str) -> list[tuple[int, str]]:
+    """The line and the text of each name that a Rust file binds: locals, parameters, fields."""
+    code = _RUST_TEXTS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    names = []
+    for binding in _RUST_BINDINGS.finditer(code):
+        group = str(binding.lastgroup)
+        for match in _RUST_NAME.finditer(binding[group]):
+            position = binding.start(group) + match.start()
+            names.append((code.count("\n", 0, position) + 1, match[0]))
     return names
 
 
@@ -76,6 +97,32 @@ def test_names_are_nouns_of_the_glossary(folder: str) -> None:
         if (word in NAMES or TERMS.search(word)) and (path.name, word) not in STORED
     ]
     assert not wrong, f"{len(wrong)} names"
+
+
+def test_names_in_rust_are_nouns() -> None:
+    files = sources(".rs", under=("rust",))
+    assert len(files) > 100
+    wrong = [
+        f"{name(path)}:{line}: {word}"
+        for path in files
+        for line, word in bound_in_rust(path.read_text(encoding="utf-8"))
+        if word in NAMES
+    ]
+    assert not wrong
+
+
+def test_bindings_in_rust_are_seen() -> None:
+    for text in (
+        "let one = 1;", "let (mut made, rest) = pair();", "for (found, _) in rows {}",
+        "rows.map(|one| one + 1)", "fn f(kept: u8) -> u8 {}", "if let Some(told) = x {}",
+        "let Some(place) = x else {};", "struct S {\n    pub(crate) asked: u8,\n}",
+    ):  # fmt: skip
+        assert NAMES & {word for _, word in bound_in_rust(text)}, text
+    for text in (
+        "let unit = BigUint::one();", "// let one = 1;", 'let x = "let one = 1";',
+        "let x = layout.place(3);", "fn one(rows: usize) -> Column {",
+    ):  # fmt: skip
+        assert not NAMES & {word for _, word in bound_in_rust(text)}, text
 
 
 def test_files_are_named_by_the_glossary() -> None:

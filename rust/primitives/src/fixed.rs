@@ -54,8 +54,8 @@ impl FixedBase {
             bases.push(row(&power.lines, 0));
             (0..8).for_each(|_| engine.sqr_assign(&mut power.lines, 1));
         }
-        let one = k.one(1);
-        let mut starts = vec![row(&one.lines, 0); WINDOWS];
+        let unit = k.one(1);
+        let mut starts = vec![row(&unit.lines, 0); WINDOWS];
         starts[0] = row(&given.lines, 1);
         let mut step = columns_of(engine, &bases, k);
         let mut current = columns_of(engine, &starts, k);

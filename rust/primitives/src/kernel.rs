@@ -182,14 +182,14 @@ impl Kernel {
     /// Every row to one shared public exponent (big-endian, any length); exponent 0 gives 1.
     pub fn pow(&self, base: &Column, exponent_be: &[u8]) -> Column {
         self.check(base);
-        let (plan, one) = (Plan::new(&[exponent_be]), self.one_block());
+        let (plan, unit) = (Plan::new(&[exponent_be]), self.one_block());
         let engine = self.engine();
         let mut out = self.zero(base.rows);
         self.each(&mut out, 1, |i, out, live| {
             plan.run(
                 engine,
                 &base.lines[i * base.width..][..base.width],
-                &one,
+                &unit,
                 out,
                 live,
             );
@@ -201,7 +201,7 @@ impl Kernel {
     /// squarings are shared, so further exponents cost little.
     pub fn pow_many(&self, base: &Column, exponents: &[&[u8]]) -> Vec<Column> {
         self.check(base);
-        let (plan, one) = (Plan::new(exponents), self.one_block());
+        let (plan, unit) = (Plan::new(exponents), self.one_block());
         let (engine, width, count) = (self.engine(), base.width, exponents.len());
         if count == 0 || base.is_empty() {
             return exponents.iter().map(|_| self.zero(base.rows)).collect();
@@ -212,7 +212,7 @@ impl Kernel {
             .enumerate()
             .for_each(|(i, out)| {
                 let live = LANES.min(base.rows - i * LANES);
-                plan.run(engine, &base.lines[i * width..][..width], &one, out, live);
+                plan.run(engine, &base.lines[i * width..][..width], &unit, out, live);
             });
         let column = |which: usize| {
             let mut out = self.zero(base.rows);

@@ -85,7 +85,7 @@ impl Plan {
         &self,
         engine: &dyn Engine,
         base: &[Line],
-        one: &[Line],
+        unit: &[Line],
         out: &mut [Line],
         live: usize,
     ) {
@@ -105,7 +105,7 @@ impl Plan {
         let buckets = store.chunks_exact(width * self.buckets);
         let filled = filled.chunks_exact(self.buckets);
         for ((out, buckets), filled) in out.chunks_exact_mut(width).zip(buckets).zip(filled) {
-            combine(engine, buckets, filled, one, out, live);
+            combine(engine, buckets, filled, unit, out, live);
         }
     }
 }
@@ -126,7 +126,7 @@ fn combine(
     engine: &dyn Engine,
     buckets: &[Line],
     filled: &[bool],
-    one: &[Line],
+    unit: &[Line],
     out: &mut [Line],
     live: usize,
 ) {
@@ -148,6 +148,6 @@ fn combine(
         multiply_into(engine, out, &mut has_out, &suffix, live);
     }
     if !has_out {
-        out.copy_from_slice(one);
+        out.copy_from_slice(unit);
     }
 }

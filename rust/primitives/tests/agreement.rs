@@ -28,12 +28,12 @@ impl Rng {
 }
 
 fn modulus(bits: u64, ones: bool, rng: &mut Rng) -> BigUint {
-    let one = BigUint::from(1u8);
+    let unit = BigUint::from(1u8);
     if ones {
-        return (&one << bits) - one;
+        return (&unit << bits) - unit;
     }
     let mut n = BigUint::from_bytes_be(&rng.bytes((bits as usize).div_ceil(8)));
-    n %= &one << (bits - 1);
+    n %= &unit << (bits - 1);
     n.set_bit(bits - 1, true);
     n.set_bit(0, true);
     n

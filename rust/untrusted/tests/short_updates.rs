@@ -89,12 +89,12 @@ fn with_kept_powers() {
     let moved = |row| &qa * number(row, A) * number(row, WA);
     check(sdb_key_update(&a, &wa, &ka, &n), &[A, WA], moved);
     let sum = |row| moved(row) + &qb * number(row, B) * number(row, WB);
-    let kept = sdb_add_kept(&a, &b, &wa, &wb, &ka, &kb, &n);
-    check(kept, &[A, B, WA, WB], sum);
+    let sums = sdb_add_kept(&a, &b, &wa, &wb, &ka, &kb, &n);
+    check(sums, &[A, B, WA, WB], sum);
     let signs = sdb_compare_sum(&r, &a, &b, &wa, &wb, &ka, &kb, &n);
     check(signs, &[R, A, B, WA, WB], |row| sum(row) * number(row, R));
-    let (five, one) = (update(&[5], &qa), update(&[1], &BigUint::from(1u8)));
-    let mixed = sdb_add_kept(&a, &b, &wa, &wb, &five, &one, &n);
+    let (five, unit) = (update(&[5], &qa), update(&[1], &BigUint::from(1u8)));
+    let mixed = sdb_add_kept(&a, &b, &wa, &wb, &five, &unit, &n);
     check(mixed, &[A, B, WA, WB], |row| {
         &qa * number(row, A) * number(row, WA).pow(5) + number(row, B) * number(row, WB)
     });

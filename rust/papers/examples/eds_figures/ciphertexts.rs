@@ -128,12 +128,12 @@ fn manifests(run: &Run, files: &Files, ore_ms: f64) {
 /// All right ciphertexts of one bound.
 fn rights(ore: &Baseline, values: &[u64]) -> Vec<Vec<u8>> {
     let mut room = Room::default();
-    let one = |value: &u64| {
+    let encrypt = |value: &u64| {
         let mut out = vec![0; right_bytes(64)];
         ore.right(*value, &mut room, &mut out).expect("randomness");
         out
     };
-    values.iter().map(one).collect()
+    values.iter().map(encrypt).collect()
 }
 
 pub(super) fn pruning(run: &Run) {

@@ -170,8 +170,8 @@ mod tests {
                 let layout = OwfLayout::new(bits, parties).unwrap();
                 assert_eq!(layout.rows() * layout.columns(), 1 << bits);
                 let last = (1_u64 << bits) - 1;
-                let place = (layout.rows() - 1, layout.columns() - 1);
-                assert_eq!(layout.place(last), place);
+                let corner = (layout.rows() - 1, layout.columns() - 1);
+                assert_eq!(layout.place(last), corner);
             }
         }
         for (bits, parties) in [(0, 3), (25, 3), (8, 1), (8, 6)] {

@@ -73,8 +73,8 @@ impl Bases {
             Some((*list, *group, sum?))
         });
         // One block a list and group: eight windows' products.
-        let one = self.kernel.one(LANES).lines;
-        let mut windows = vec![one; lists.len() * groups];
+        let unit = self.kernel.one(LANES).lines;
+        let mut windows = vec![unit; lists.len() * groups];
         for (list, group, sum) in sums.collect::<Option<Vec<_>>>()? {
             engine.mul_assign(&mut windows[list * groups + group], &sum, LANES);
         }
@@ -112,8 +112,8 @@ impl Bases {
         let engine = self.kernel.engine();
         let (words, half) = (engine.row_words(), 1 << (width - 1));
         // Bucket 0 takes what has no digit; it is never read.
-        let one = words_of(&self.kernel, &self.kernel.one(1));
-        let mut buckets: [Vec<u64>; LANES] = std::array::from_fn(|_| one.repeat(half + 1));
+        let unit = words_of(&self.kernel, &self.kernel.one(1));
+        let mut buckets: [Vec<u64>; LANES] = std::array::from_fn(|_| unit.repeat(half + 1));
         let [mut block, mut factor] = [0; 2].map(|_| vec![Line::default(); engine.width()]);
         for term in terms {
             let digits: [i32; LANES] =
@@ -241,10 +241,10 @@ fn inverses(kernel: &Kernel, column: &Column) -> Option<Column> {
     let (engine, width) = (kernel.engine(), column.width);
     let mut padded = kernel.one(column.rows.next_multiple_of(LANES));
     let rows = words_of(kernel, column);
-    let one = words_of(kernel, &kernel.one(1));
+    let unit = words_of(kernel, &kernel.one(1));
     let row = |at: usize| rows.chunks_exact(engine.row_words()).nth(at);
     for (block, lines) in padded.lines.chunks_exact_mut(width).enumerate() {
-        let lane = |lane: usize| row(block * LANES + lane).unwrap_or(&one);
+        let lane = |lane: usize| row(block * LANES + lane).unwrap_or(&unit);
         engine.set_words(lines, &std::array::from_fn(lane));
     }
     // before[b] is the product of all blocks below b.
@@ -346,10 +346,10 @@ mod tests {
             let rows: Vec<Vec<u8>> = numbers.iter().map(BigUint::to_bytes_be).collect();
             let bases = Bases::new(&kernel, rows.iter().map(Vec::as_slice)).unwrap();
             let list = |which: usize| -> Vec<Exponent> {
-                let one = |(words, bits, negative): &([u64; 8], usize, bool)| {
+                let exponent = |(words, bits, negative): &([u64; 8], usize, bool)| {
                     cut(words.map(|w| w.rotate_left(which as u32)), *bits, *negative)
                 };
-                seeds.iter().map(one).collect()
+                seeds.iter().map(exponent).collect()
             };
             let lists: Vec<Vec<Exponent>> = (0..lists).map(list).collect();
             let actual = kernel.store(&bases.powers(&lists, &Stop::new()).unwrap());

@@ -138,8 +138,8 @@ impl PaillierSum {
     /// The sums of one product of ciphertexts.
     fn open_one(&self, product: &BigUint, count: usize) -> Option<Vec<i128>> {
         let n = &self.modulus.n;
-        let (mut number, one) = product.div_rem(n);
-        if !one.is_one() {
+        let (mut number, remainder) = product.div_rem(n);
+        if !remainder.is_one() {
             return None;
         }
         let negative = &number + &number > *n;
@@ -184,7 +184,7 @@ impl Function {
             Zeroizing::new(columns.clone().map(which).collect())
         };
         let (up, down) = (side(&|c| c <= self.high.1), side(&|c| c < self.low.1));
-        let one = BigUint::one();
+        let unit = BigUint::one();
         let (plus, minus) = (alpha * n + 1u8, (n - alpha) * n + 1u8);
         let [sigma, tau] = [0, 1].map(|which: usize| {
             let words = self.seeds[which].iter().rev();
@@ -197,12 +197,12 @@ impl Function {
         let wanted = [
             Wanted {
                 exponent: &sigma,
-                factors: [&one, &plus],
+                factors: [&unit, &plus],
                 which: &up,
             },
             Wanted {
                 exponent: &tau,
-                factors: [&one, &minus],
+                factors: [&unit, &minus],
                 which: &down,
             },
         ];
@@ -291,22 +291,22 @@ fn words(bytes: &[u8]) -> [u64; WORDS] {
 fn subtract(number: &mut [u64; WORDS], less: &[u64; WORDS]) {
     let mut borrow = 0;
     for (word, less) in number.iter_mut().zip(less) {
-        let (rest, one) = word.overflowing_sub(*less);
-        let (rest, two) = rest.overflowing_sub(borrow);
+        let (rest, first) = word.overflowing_sub(*less);
+        let (rest, second) = rest.overflowing_sub(borrow);
         *word = rest;
-        borrow = u64::from(one | two);
+        borrow = u64::from(first | second);
     }
 }
 
 /// All ones if they are equal, else 0.
-fn equal(one: usize, other: usize) -> u64 {
-    let apart = (one ^ other) as u64;
+fn equal(first: usize, second: usize) -> u64 {
+    let apart = (first ^ second) as u64;
     ((apart | apart.wrapping_neg()) >> 63).wrapping_sub(1)
 }
 
 /// All ones if the first is smaller, else 0; both have less than 63 bits.
-fn below(one: usize, other: usize) -> u64 {
-    ((one as u64).wrapping_sub(other as u64) >> 63).wrapping_neg()
+fn below(first: usize, second: usize) -> u64 {
+    ((first as u64).wrapping_sub(second as u64) >> 63).wrapping_neg()
 }
 
 impl Drop for PaillierSum {

@@ -78,9 +78,9 @@ impl Seen {
     }
 
     /// In how many views a bit is 1, or the parity of two.
-    fn ones(&self, one: usize, two: usize) -> f64 {
-        let words = self.0[one].iter().zip(&self.0[two]);
-        let ones = |(a, b): (&u64, &u64)| if one == two { *a } else { a ^ b }.count_ones();
+    fn ones(&self, first: usize, second: usize) -> f64 {
+        let words = self.0[first].iter().zip(&self.0[second]);
+        let ones = |(a, b): (&u64, &u64)| if first == second { *a } else { a ^ b }.count_ones();
         f64::from(words.map(ones).sum::<u32>())
     }
 
@@ -90,10 +90,12 @@ impl Seen {
         assert_eq!(bits, other.0.len());
         let questions = (bits * (bits + 1) / 2) as f64;
         let bound = ((2.0 * questions / FALSE_ALARM).ln() / VIEWS as f64).sqrt();
-        let mut pairs = (0..bits).flat_map(|one| (one..bits).map(move |two| (one, two)));
-        pairs.find_map(|(one, two)| {
-            let apart = (self.ones(one, two) - other.ones(one, two)).abs() / VIEWS as f64;
-            (apart > bound).then(|| format!("bits {one} and {two}: {apart:.3} over {bound:.3}"))
+        let mut pairs =
+            (0..bits).flat_map(|first| (first..bits).map(move |second| (first, second)));
+        pairs.find_map(|(first, second)| {
+            let apart = (self.ones(first, second) - other.ones(first, second)).abs() / VIEWS as f64;
+            (apart > bound)
+                .then(|| format!("bits {first} and {second}: {apart:.3} over {bound:.3}"))
         })
     }
 }
@@ -102,11 +104,11 @@ impl Seen {
 fn coalitions_cannot_distinguish_intervals() {
     for missing in 0..PARTIES {
         let seen = [0, 1, 2].map(|which| Seen::of(which, missing, Leak::None));
-        for (one, two) in [(0, 1), (0, 2), (1, 2)] {
+        for (first, second) in [(0, 1), (0, 2), (1, 2)] {
             assert_eq!(
-                seen[one].difference(&seen[two]),
+                seen[first].difference(&seen[second]),
                 None,
-                "{missing} {one} {two}"
+                "{missing} {first} {second}"
             );
         }
     }
@@ -116,8 +118,8 @@ fn coalitions_cannot_distinguish_intervals() {
 fn known_leaks_are_detected() {
     for leak in [Leak::Bare, Leak::MaskAgain, Leak::NoSquare] {
         for missing in 0..PARTIES - 1 {
-            let [one, two] = [0, 1].map(|which| Seen::of(which, missing, leak));
-            assert!(one.difference(&two).is_some());
+            let [first, second] = [0, 1].map(|which| Seen::of(which, missing, leak));
+            assert!(first.difference(&second).is_some());
         }
     }
 }
@@ -192,14 +194,14 @@ fn part(share: &PaillierShare, stream: Option<&[u8]>, row: usize, which: usize) 
 
 /// Whether the Jacobi symbol of a number over an odd one is 1.
 fn is_one(number: &BigUint, over: &BigUint) -> bool {
-    let (mut a, mut n, mut one) = (number % over, over.clone(), true);
+    let (mut a, mut n, mut positive) = (number % over, over.clone(), true);
     let low = |number: &BigUint| (number % 8_u8).to_u8().unwrap();
     while !a.is_zero() {
         let twos = a.trailing_zeros().unwrap();
         a >>= twos;
-        one ^= twos.is_odd() && matches!(low(&n), 3 | 5);
-        one ^= low(&a) % 4 == 3 && low(&n) % 4 == 3;
+        positive ^= twos.is_odd() && matches!(low(&n), 3 | 5);
+        positive ^= low(&a) % 4 == 3 && low(&n) % 4 == 3;
         (a, n) = (&n % &a, a);
     }
-    one && n.is_one()
+    positive && n.is_one()
 }

@@ -178,14 +178,14 @@ fn coalitions_cannot_distinguish_points() {
     };
     for parties in 2..=5 {
         for missing in 0..parties as usize {
-            let (one, other) = (count(5, parties, missing), count(50, parties, missing));
-            for (one, other) in one.iter().zip(&other) {
+            let (first, other) = (count(5, parties, missing), count(50, parties, missing));
+            for (first, other) in first.iter().zip(&other) {
                 // Seven standard deviations of a difference of two such counts, of which there
                 // are some 3,000: one is passed in vain once in 10^8 runs, and by Hoeffding's
                 // inequality surely less than once in 6 · 10^6.
                 let limit = 7.0 * (TIMES as f64 / 2.0).sqrt();
-                assert!(((one - other).abs() as f64) < limit, "{one} {other}");
-                assert!(((one - TIMES as i64 / 2).abs() as f64) < limit);
+                assert!(((first - other).abs() as f64) < limit, "{first} {other}");
+                assert!(((first - TIMES as i64 / 2).abs() as f64) < limit);
             }
         }
     }
@@ -200,11 +200,11 @@ fn the_coins_alone_make_the_shares() {
         shifts: vec![0; layout.rows()],
         other: 0,
     };
-    let (one, other) = (coins(1).split(4, 9, 3), coins(1).split(4, 9, 3));
-    assert!(one == other);
+    let (first, other) = (coins(1).split(4, 9, 3), coins(1).split(4, 9, 3));
+    assert!(first == other);
     // The payload shows in one block of the correction, which cannot be separated.
     let other = coins(3).split(4, 9, 3);
-    let pairs = one[0].correction.iter().zip(&other[0].correction);
+    let pairs = first[0].correction.iter().zip(&other[0].correction);
     let apart: Vec<u128> = pairs.map(|(a, b)| a ^ b).collect();
     assert_eq!(apart.iter().filter(|d| **d != 0).count(), 1);
     assert_eq!(apart[layout.place(9).1], 2);

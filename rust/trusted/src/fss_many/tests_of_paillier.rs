@@ -122,10 +122,10 @@ impl Table {
         let mut given = numbers.iter();
         for _ in &points {
             let entries = numbers[groups.len() % numbers.len()].3;
-            for (one, two, group, _) in given.by_ref().take(entries) {
+            for (low, high, group, _) in given.by_ref().take(entries) {
                 groups.push(*group);
                 // The ends of what 64 bits hold come often.
-                values.extend([*one, if two % 3 == 0 { i64::MIN } else { *two }]);
+                values.extend([*low, if high % 3 == 0 { i64::MIN } else { *high }]);
             }
             starts.push(groups.len() as u32);
         }
@@ -165,8 +165,8 @@ impl Table {
     /// The points before one, and the others.
     fn parts(&self, cut: usize) -> [Self; 2] {
         let first = self.starts[cut];
-        let (one, two) = self.groups.split_at(first as usize);
-        let (three, four) = self.values.split_at(2 * first as usize);
+        let (head, tail) = self.groups.split_at(first as usize);
+        let (head_values, tail_values) = self.values.split_at(2 * first as usize);
         let rest = self.starts[cut..].iter().map(|start| start - first);
         let (low, high) = self.points.split_at(cut);
         let part = |points: &[u64], starts: Vec<u32>, groups: &[u32], values: &[i64]| Self {
@@ -176,8 +176,8 @@ impl Table {
             values: values.to_vec(),
         };
         [
-            part(low, self.starts[..=cut].to_vec(), one, three),
-            part(high, rest.collect(), two, four),
+            part(low, self.starts[..=cut].to_vec(), head, head_values),
+            part(high, rest.collect(), tail, tail_values),
         ]
     }
 }
@@ -285,8 +285,8 @@ fn shares_show_their_length_alone() {
         let sum = PaillierSum::new(modulus(), 9, interval, 4).unwrap();
         sum.shares().iter().map(Vec::len).collect()
     };
-    let one = lengths(Some((0, 511)));
+    let expected = lengths(Some((0, 511)));
     assert!([None, Some((7, 7)), Some((0, 0))]
         .iter()
-        .all(|i| lengths(*i) == one));
+        .all(|i| lengths(*i) == expected));
 }

@@ -95,10 +95,12 @@ fn the_hint_gives_the_same_space() {
 
 #[test]
 fn nonsense_is_refused() {
-    let one = || column(vec![Some(1)]);
+    let single = || column(vec![Some(1)]);
     assert!(SPACE.seal(&[], 1).is_err());
-    assert!(SPACE.seal(&[one(), one(), one(), one()], 1).is_err());
-    assert!(SPACE.seal(&[one()], 2).is_err());
+    assert!(SPACE
+        .seal(&[single(), single(), single(), single()], 1)
+        .is_err());
+    assert!(SPACE.seal(&[single()], 2).is_err());
     let text = Field::new("v", DataType::Utf8, true);
     assert!(SPACE
         .seal(&[(text, Arc::new(StringArray::from(vec!["1"])))], 1)
@@ -107,7 +109,7 @@ fn nonsense_is_refused() {
     let values: ArrayRef = Arc::new(UInt64Array::from(vec![1 << 63]));
     assert!(SPACE.seal(&[(large, values)], 1).is_err());
     assert_eq!(SPACE.seal(&[column(vec![])], 0).unwrap().len(), 0);
-    let sealed = SPACE.seal(&[one()], 1).unwrap();
+    let sealed = SPACE.seal(&[single()], 1).unwrap();
     assert!(SPACE.open(&sealed, &[]).is_err());
     assert!(SPACE.open(&sealed, &[0]).is_err());
     assert!(SPACE.open(&sealed, &[1 << 32]).is_err());

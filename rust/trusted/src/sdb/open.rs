@@ -82,10 +82,10 @@ impl SdbSpace {
         rows: usize,
     ) -> Opening<'a> {
         let mut factor = Some(&key.m);
-        let one = Secret::natural(BigUint::one());
+        let unit = Secret::natural(BigUint::one());
         let mut slots = Vec::new();
         for (slot, of) in &key.slots {
-            let by = factor.take().unwrap_or(&one);
+            let by = factor.take().unwrap_or(&unit);
             let items = ItemKeys::new(self, (of.table, epochs), by, of.offset.expose(), rows);
             slots.push((&ids[slot], items));
         }
@@ -150,7 +150,7 @@ fn slot_ids(
     row_ids: &BTreeMap<u32, ArrayRef>,
     rows: usize,
 ) -> Result<BTreeMap<u32, RowIds>> {
-    let one = |&slot: &u32| {
+    let read = |&slot: &u32| {
         let array = row_ids
             .get(&slot)
             .ok_or_else(|| Error::value(format!("the row ids of slot {slot} are missing")))?;
@@ -159,7 +159,7 @@ fn slot_ids(
         }
         Ok((slot, RowIds::new(array)?))
     };
-    key.slots.keys().map(one).collect()
+    key.slots.keys().map(read).collect()
 }
 
 /// A row as an error names it.

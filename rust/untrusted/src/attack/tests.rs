@@ -108,9 +108,9 @@ fn a_constant_gives_the_column() {
 
 #[test]
 fn unusable_input_is_an_error() {
-    let one = column([Some(BigUint::one())]);
-    assert!(common_key(&one, &[5]).is_err());
+    let unit = column([Some(BigUint::one())]);
+    assert!(common_key(&unit, &[5]).is_err());
     assert!(common_key(&column([Some(n())]), &n().to_bytes_be()).is_err());
-    assert!(coprime(&one, &column([]), &n().to_bytes_be()).is_err());
-    assert!(linear(&column([None]), &one, &n().to_bytes_be()).is_err());
+    assert!(coprime(&unit, &column([]), &n().to_bytes_be()).is_err());
+    assert!(linear(&column([None]), &unit, &n().to_bytes_be()).is_err());
 }

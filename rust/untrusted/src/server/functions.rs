@@ -13,12 +13,12 @@ use arrow_schema::DataType;
 /// Here and in all others: unusable types, lengths, moduli or updates.
 pub fn sdb_mul(a: &dyn Array, b: &dyn Array, n: &dyn Array) -> Result<ArrayRef> {
     run(&[a, b], n, |call| {
-        let one = call.kernel.scalar_times_r(&[1], 1)?;
+        let unit = call.kernel.scalar_times_r(&[1], 1)?;
         call.residues(|rows| {
             let product = call
                 .kernel
                 .mul(&call.load_raw(0, rows)?, &call.load_raw(1, rows)?);
-            Ok(call.kernel.scale(&product, &one))
+            Ok(call.kernel.scale(&product, &unit))
         })
     })
 }
@@ -154,7 +154,7 @@ pub(crate) fn operands<'a>(
 
 /// The operands of a linear function: columns 0 and 1 with updates 2 and 3 that need no helper.
 pub(crate) fn linear<'a>(call: &Call<'a>) -> Result<[Operand<'a>; 2]> {
-    let one = |column: usize, update: usize, name: &str| {
+    let operand = |column: usize, update: usize, name: &str| {
         let update = Update::decode(call.constant(update, name)?)?;
         if !update.power.is_empty() {
             let text = format!("argument {name} must be an update with power 0");
@@ -162,5 +162,5 @@ pub(crate) fn linear<'a>(call: &Call<'a>) -> Result<[Operand<'a>; 2]> {
         }
         Operand::new(call, (column, column), &update, 0)
     };
-    Ok([one(0, 2, "kx")?, one(1, 3, "ky")?])
+    Ok([operand(0, 2, "kx")?, operand(1, 3, "ky")?])
 }

@@ -84,10 +84,10 @@ fn values_seal_and_open() {
                 assert_eq!(got, nat(&row[sealed]));
                 assert_eq!(math::open(&got, &item, &set.n), int(&row[value]));
             }
-            let one = BigInt::from(1);
+            let unit = BigInt::from(1);
             for (ones, r, sealed) in [("S", "r", "s_e"), ("S2", "r2", "s2_e")] {
                 let item = set.item(&key(&set.all[ones]), &row[r]);
-                assert_eq!(math::seal(&one, &item, &set.n).unwrap(), nat(&row[sealed]));
+                assert_eq!(math::seal(&unit, &item, &set.n).unwrap(), nat(&row[sealed]));
             }
         }
     }
@@ -118,8 +118,8 @@ fn updates_of_the_paper() {
             pq(&set.all["update_negB_to_target"])
         );
         let product = (&r.0 * &target.0 % &set.n, (&r.1 + &target.1) % &set.phi);
-        let (one, zero) = (BigUint::from(1u8), BigUint::ZERO);
-        let open = set.update(&product, (&one, &zero));
+        let (unit, zero) = (BigUint::from(1u8), BigUint::ZERO);
+        let open = set.update(&product, (&unit, &zero));
         assert_eq!(open, pq(&set.all["update_RC_to_zero"]));
     }
 }
