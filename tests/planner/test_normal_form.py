@@ -335,6 +335,8 @@ def test_a_sample_is_taken_where_the_rows_are(sealed) -> None:
 
 
 TRICKY = [
+    "SELECT sum(month + 1), min(dist), max(day) FROM f",
+    "SELECT month, max(month + 2), min(delay) FROM f GROUP BY 1",
     "SELECT k, largest(3) FROM c",
     "SELECT k, largest(n) FROM c",
     "SELECT * FROM mv",

@@ -18,8 +18,10 @@ _NATIVE = (
     exp.In, exp.Is, exp.Like, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Identifier,
 )  # fmt: skip
 _LISTED = "list(⟦0⟧) FILTER (WHERE ⟦0⟧ IS NOT NULL)"
-_LEAST = "arg_min(row(⟦0⟧, ⟦1⟧), ⟦2⟧)"
-_GREATEST = "arg_max(row(⟦0⟧, ⟦1⟧), ⟦2⟧)"
+# With names: DuckDB 1.5 mistakes the numbers of an unnamed struct for keys where the same SELECT
+# has a sum of a column and a constant.
+_LEAST = "arg_min({'value': ⟦0⟧, 'row': ⟦1⟧}, ⟦2⟧)"
+_GREATEST = "arg_max({'value': ⟦0⟧, 'row': ⟦1⟧}, ⟦2⟧)"
 _OPERATIONS = {
     # Aggregates of plain columns.
     "sum": "sum(⟦0⟧)",
@@ -28,12 +30,12 @@ _OPERATIONS = {
     # Of codes and sealed values: a column of the row with the least or greatest key, and of that
     # row (sealed value, row id) for an order code.
     "of_least": "arg_min(⟦0⟧, ⟦1⟧)",
-    "random": "random()",
     "of_greatest": "arg_max(⟦0⟧, ⟦1⟧)",
-    "min_value": f"struct_extract({_LEAST}, 1)",
-    "min_row": f"struct_extract({_LEAST}, 2)",
-    "max_value": f"struct_extract({_GREATEST}, 1)",
-    "max_row": f"struct_extract({_GREATEST}, 2)",
+    "random": "random()",
+    "min_value": f"struct_extract({_LEAST}, 'value')",
+    "min_row": f"struct_extract({_LEAST}, 'row')",
+    "max_value": f"struct_extract({_GREATEST}, 'value')",
+    "max_row": f"struct_extract({_GREATEST}, 'row')",
     "least_row": "min(⟦0⟧)",
     # Of limbs and packed values. An outer join makes rows without a number, which add nothing.
     "limb_sum": "sum(⟦0⟧)",
