@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
+from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.duckdb import BACKEND as DUCKDB
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.planner.advisor import advise, candidates
@@ -16,8 +17,10 @@ from louver.trusted.planner.advisor.what_if import Computed, Grouped, Raised, Se
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
+from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.types import family
+from tests.toy.backend import BACKEND as TOY
 
 
 def day(text: str) -> int:
@@ -119,7 +122,7 @@ def advised() -> Any:
         queries = [advise.Query(n, lexer.split(text)[0]) for n, text in enumerate(texts, 1)]
         return advise.advise(queries, catalog, home, Servers(lambda _: DUCKDB, 2048), hold)
 
-    ask.catalog = catalog  # type: ignore[attr-defined]
+    ask.catalog, ask.home = catalog, home  # type: ignore[attr-defined]
     yield ask
     home.close()
 
@@ -204,6 +207,38 @@ def test_like_wants_tokens(advised: Any) -> None:
     assert levels == {"l_comment LIKE": "equality"}
     # Three characters make the shortest token.
     assert advised_by(advised, "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%sp%'") == {}
+
+
+@pytest.mark.parametrize("backend", [TOY, Backend("nothing")], ids=lambda backend: backend.name)
+def test_nothing_is_wished_that_the_backend_cannot_store(advised: Any, backend: Backend) -> None:
+    texts = (
+        Q1,
+        Q6,
+        "SELECT l_orderkey FROM lineitem WHERE l_comment LIKE '%special%'",
+        "SELECT sum(o_totalprice) FROM orders WHERE o_custkey = 7",
+    )
+    queries = [advise.Query(n, lexer.split(text)[0]) for n, text in enumerate(texts, 1)]
+    servers = Servers(lambda _: backend, 2048)
+    advice = advise.advise(queries, advised.catalog, advised.home, servers, hold)
+    assert advice.before
+    before = {
+        name
+        for table in advised.catalog.tables.values()
+        for c in table.columns
+        for name in c.stored
+    }
+    supposed = {
+        name
+        for trial in [*advice.before.values(), *advice.after.values()]
+        for table in trial.catalog.tables.values()
+        for column in table.columns
+        for name in column.stored
+    }
+    assert all(backend.serves(scheme_of(name)) for name in supposed - before)
+    assert not any(isinstance(change, Searchable) for change in advice.changes)
+    if backend is not TOY:
+        assert not any(isinstance(change, Grouped) for change in advice.changes)
+        assert supposed == before
 
 
 def test_what_saves_nothing_is_not_recommended(advised: Any) -> None:

@@ -18,6 +18,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner.ir import Node, Sql
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.scheme import Scheme
 
 Leaf = Callable[[exp.Expr], str | None]
 """The server's text of a column, number or placeholder of an expression; None of anything else."""
@@ -97,6 +98,12 @@ class Backend:
     def has(self, operation: str) -> bool:
         """Whether the server computes this."""
         return operation in self.operations
+
+    def serves(self, row: Scheme) -> bool:
+        """Whether the server can do what a scheme needs of it; else its columns are not stored."""
+        if row.layers and not self.has("adjust"):
+            return False
+        return set(row.functions) <= self.functions
 
     def operation(self, name: str, *operands: Node) -> Sql | None:
         """What the server computes of operands; None where it cannot."""

@@ -108,7 +108,7 @@ def report(context: Context, text: str) -> Report:
     )
     failed |= {number: error.message for number, error in results.failed.items()}
     plans = {number: (results.before[number], results.after[number]) for number in results.after}
-    catalog = supposed(context.catalog, results.changes)
+    catalog = supposed(context.catalog, results.changes, lambda _: context.backend)
     groups = _labels(catalog, [c for c in results.changes if isinstance(c, Grouped)])
     items = _items(context, catalog, results.recommendations, groups)
     facts = {fact for item in items for fact in item.reveals}

@@ -308,7 +308,7 @@ class Planner:
             plan = attempt(catalog)
         if plan is not None:
             return plan
-        wanted = hypothesis.lowest(catalog, attempt)
+        wanted = hypothesis.lowest(catalog, self.backend_of, attempt)
         if not wanted:
             raise errors.make("leak.home_off")
         table, column, level = max(wanted, key=lambda item: LEVELS.index(item[2]))

@@ -24,7 +24,6 @@ from louver.trusted.executor.schema import (
     constraints,
     head,
     objects,
-    representations,
     sequences,
     tables,
 )
@@ -299,7 +298,7 @@ def _inherited(context: Context, sources: Sources, read: Secrets, type_: str) ->
     words = {column.scheme for column in columns}
     word = words.pop() if len(words) == 1 and len(columns) == len(read) else ""
     row = scheme.using(word)
-    served = row is None or representations.serves(context.backend, row)
+    served = row is None or context.backend.serves(row)
     protection = context.policy.inherited(word if served else "", ceiling, type_)
     if len(columns) == 1 and protection.scheme == columns[0].scheme:
         protection = replace(protection, words=scheme.explicit(scheme.details(columns[0])))

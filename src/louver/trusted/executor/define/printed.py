@@ -15,7 +15,7 @@ from louver.names import HERE, fold, keyword, quoted
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments
-from louver.trusted.executor.schema import objects, representations
+from louver.trusted.executor.schema import objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
@@ -129,7 +129,7 @@ def _words_said(column: Column, catalog: Catalog, backend: Backend) -> dict[str,
     held = {
         name
         for name in scheme.held(bare, usual)
-        if representations.serves(backend, scheme.scheme_of(name))
+        if backend.serves(scheme.scheme_of(name))
     }
     tables = catalog.tables.values()
     packed = {name for table in tables for name, _ in scheme.packed(table, column)}

@@ -49,12 +49,12 @@ def fit(
         if scheme.word(protection, "order") == "bucket" and numbers:
             column.coarse = max(column.bits - BUCKET_BITS, 0)
     required = scheme.using(protection.scheme)
-    if required is not None and not serves(backend, required):
+    if required is not None and not backend.serves(required):
         raise errors.make(
             "engine.operation", engine=backend.name, operation=f"USING {protection.scheme}"
         )
     names = [
-        name for name in scheme.held(column, protection) if serves(backend, scheme.scheme_of(name))
+        name for name in scheme.held(column, protection) if backend.serves(scheme.scheme_of(name))
     ]
     gone = [column.stored.pop(name) for name in list(column.stored) if name not in names]
     fresh = [name for name in names if name not in column.stored]
@@ -62,13 +62,6 @@ def fit(
         column.stored[name] = pseudonym(scheme.representation(name).letter)
     settle_layers(column)
     return fresh, gone
-
-
-def serves(backend: Backend, row: scheme.Scheme) -> bool:
-    """Whether a server can do what a scheme needs of it; else its columns are not stored."""
-    if row.layers and not backend.has("adjust"):
-        return False
-    return set(row.functions) <= backend.functions
 
 
 def settle_layers(column: Column) -> None:
@@ -83,7 +76,7 @@ def pack(table: Table, protections: Mapping[str, Protection], backend: Backend) 
     packed stays so for the table's life; a column that goes leaves its slot empty.
     """
     row = scheme.packing()
-    if row is None or row.packs is None or not serves(backend, row):
+    if row is None or row.packs is None or not backend.serves(row):
         return
     ids = [
         column.id

@@ -30,6 +30,7 @@ from louver.trusted.planner.advisor.what_if import (
     Raised,
     Searchable,
     needed,
+    servable,
     steps,
     supposed,
 )
@@ -43,7 +44,6 @@ from louver.trusted.planner.sql.scope import Scope, Servers
 from louver.trusted.planner.sql.trees import local_text, parse
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.levels import LEVELS, allows
-from louver.trusted.vault.scheme import answering
 
 WORTH = 0.05
 """The part of a query's time that must be saved, and of the saving that may be given up for less
@@ -154,6 +154,7 @@ class _Trials:
         self.catalog = catalog
         self._home = _Remembering(home)
         self._servers = servers
+        self.backend_of = servers.backend_of
         self._link = link
         self._made: dict[tuple[int, frozenset[tuple[Change, str]]], Trial] = {}
 
@@ -166,7 +167,7 @@ class _Trials:
         return known
 
     def _planned(self, query: Query, changes: Changes) -> Trial:
-        catalog = supposed(self.catalog, changes) if changes else self.catalog
+        catalog = supposed(self.catalog, changes, self.backend_of) if changes else self.catalog
         servers = self._servers
         planner = Planner(self._home, lambda: servers.modulus_bits, servers.backend_of)
         settings = PlannerSettings(link=self._link)
@@ -257,7 +258,7 @@ class _Expressions:
 def _wish(query: Query, trials: _Trials, before: Trial, names: _Expressions) -> Changes:
     """The least changes that keep most of what all changes together would save."""
     best, changes = before.cost.seconds, {}
-    for everything in _everything(query, trials.catalog, names):
+    for everything in _everything(query, trials, names):
         try:
             after = trials.run(query, everything)
             used = needed(hypothesis.needs(after.plan, after.catalog), everything, trials.catalog)
@@ -290,8 +291,11 @@ def _rank(change: Change, changes: Changes) -> tuple[bool, int]:
     return isinstance(change, Grouped), -LEVELS.index(changes[change])
 
 
-def _everything(query: Query, catalog: Catalog, names: _Expressions) -> Iterable[Changes]:
-    """All changes that could help a query: without generated columns, and with them."""
+def _everything(query: Query, trials: _Trials, names: _Expressions) -> Iterable[Changes]:
+    """All changes that could help a query and that the backends of its tables can store: without
+    generated columns, and with them.
+    """
+    catalog, backend_of = trials.catalog, trials.backend_of
     tree = parse(query.text.plain)
     if tree is None:
         return
@@ -306,16 +310,20 @@ def _everything(query: Query, catalog: Catalog, names: _Expressions) -> Iterable
             if named and not allows(column.ceiling, _TOP):
                 changes[Raised((table.id, column.id))] = _TOP
     for places in _components(candidates.equated(tree, resolver.table)):
-        if len({catalog.column(*position)[1].group or position for position in places}) > 1:
+        columns = [catalog.column(*position) for position in places]
+        able = all(servable("=", backend_of(table), pairs=True) for table, _ in columns)
+        if able and len({column.group or (table.id, column.id) for table, column in columns}) > 1:
             changes[Grouped(places)] = "equality"
     for position in candidates.searched(tree, resolver.table):
-        if not any(name in catalog.column(*position)[1].stored for name, _ in answering("LIKE")):
+        table, column = catalog.column(*position)
+        names_of = servable("LIKE", backend_of(table))
+        if names_of and not any(name in column.stored for name in names_of):
             changes[Searchable(position)] = "equality"
     yield dict(changes)
     wanted = candidates.expressions(tree, resolver.table)[:_MOST_EXPRESSIONS]
-    columns = [entries for owner, node in wanted if (entries := names.column(owner, node))]
-    if columns:
-        yield changes | dict.fromkeys(columns, _TOP)
+    computed = [entries for owner, node in wanted if (entries := names.column(owner, node))]
+    if computed:
+        yield changes | dict.fromkeys(computed, _TOP)
 
 
 def _components(pairs: Iterable[frozenset[Place]]) -> list[frozenset[Place]]:

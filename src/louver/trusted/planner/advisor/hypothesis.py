@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Plan
 from louver.trusted.vault import scheme
-from louver.trusted.vault.catalog import Catalog, Column
+from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS, allows
 from louver.trusted.vault.protection import Protection
 from louver.trusted.vault.scheme import answering, scheme_of
@@ -18,20 +19,20 @@ from louver.trusted.vault.types import code_domain
 
 Place = tuple[int, int]
 """Table and column by their ids."""
+BackendOf = Callable[[Table], Backend]
+"""The backend of a table's server."""
 
 
-def raised(catalog: Catalog, level: str, places: Iterable[Place] | None = None) -> Catalog:
-    """The catalog as if these columns, or all encrypted ones, might reveal this level."""
-    wanted = None if places is None else set(places)
+def raised(catalog: Catalog, level: str, backend_of: BackendOf) -> Catalog:
+    """The catalog as if all encrypted columns might reveal this level."""
     entries = catalog.copy()
     for table in entries.tables.values():
         for column in table.columns:
             if not column.encrypted or allows(column.ceiling, level):
                 continue
-            if wanted is None or (table.id, column.id) in wanted:
-                column.ceiling = level
-                hold(column)
-                _join_any(column)
+            column.ceiling = level
+            hold(column, backend_of(table))
+            _join_any(column)
     return entries
 
 
@@ -78,11 +79,15 @@ def settled(catalog: Catalog) -> Catalog:
     return entries
 
 
-def hold(column: Column) -> None:
-    """Suppose that the server holds of a column all that its ceiling lets it hold."""
+def hold(column: Column, backend: Backend) -> None:
+    """Suppose that the server holds of a column all that its ceiling lets it hold, of the
+    representations that the backend can store.
+    """
     column.bits = column.bits or 64
     protection = Protection(True, column.scheme, column.ceiling)
     for name in scheme.held(column, protection):
+        if not backend.serves(scheme_of(name)):
+            continue
         column.stored.setdefault(name, f"{name}_{column.id}")
         if scheme_of(name).layers:
             column.layers.setdefault(name, "closed")
@@ -97,13 +102,13 @@ def _join_any(column: Column) -> None:
 
 
 def lowest(
-    catalog: Catalog, attempt: Callable[[Catalog], Plan | None]
+    catalog: Catalog, backend_of: BackendOf, attempt: Callable[[Catalog], Plan | None]
 ) -> list[tuple[str, str, str]]:
     """The lowest ceilings under which an attempt gives a plan: (table, column, level) of every
     column that now has a lower one. Empty where no ceiling would do.
     """
     for level in ("access", "equality", "order"):
-        supposed = raised(catalog, level)
+        supposed = raised(catalog, level, backend_of)
         plan = attempt(supposed)
         if plan is not None:
             return _above(catalog, needs(plan, supposed))

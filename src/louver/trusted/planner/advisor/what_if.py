@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.advisor import hypothesis
 from louver.trusted.planner.split import precomputed
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS, allows
 from louver.trusted.vault.protection import SEALED
-from louver.trusted.vault.scheme import answering
+from louver.trusted.vault.scheme import answering, scheme_of
 
 Place = tuple[int, int]
 """Table and column by their ids."""
@@ -61,35 +62,45 @@ Changes = Mapping[Change, str]
 """What is changed, and to which level the columns in question may then go."""
 
 
-def supposed(catalog: Catalog, changes: Changes) -> Catalog:
-    """The catalog as if these changes had been made."""
+def supposed(catalog: Catalog, changes: Changes, backend_of: hypothesis.BackendOf) -> Catalog:
+    """The catalog as if these changes had been made, with what each backend can store."""
     entries = catalog.copy()
     for change, level in changes.items():
         match change:
             case Raised(member) | Searchable(member):
-                _, column = entries.column(*member)
+                table, column = entries.column(*member)
                 if not allows(column.ceiling, level):
                     column.ceiling = level
-                    hypothesis.hold(column)
+                    hypothesis.hold(column, backend_of(table))
                 if isinstance(change, Searchable):
-                    for name, _ in answering("LIKE"):
+                    for name in servable("LIKE", backend_of(table)):
                         column.stored.setdefault(name, f"{name}_{column.id}")
     for number, change in enumerate(changes):
         if isinstance(change, Grouped):
             for position in change.places:
-                _, column = entries.column(*position)
+                table, column = entries.column(*position)
                 column.group = f"supposed {number}"
-                column.layers |= {
-                    name: "closed" for name, request in answering("=") if request.pairs
-                }
+                names = servable("=", backend_of(table), pairs=True)
+                column.layers |= dict.fromkeys(names, "closed")
     for change, level in changes.items():
         if isinstance(change, Computed):
             # It may show no more than what it is computed from.
             ceilings = [column.ceiling for _, column in _sources(change, entries)]
             own = min((level, *ceilings), key=LEVELS.index)
             table = next(t for t in entries.tables.values() if t.id == change.member[0])
-            table.columns.append(_generated(change, own))
+            table.columns.append(_generated(change, own, backend_of(table)))
     return entries
+
+
+def servable(operation: str, backend: Backend, *, pairs: bool = False) -> list[str]:
+    """The representations that answer an operation and that a backend can store; ``pairs`` asks
+    for those that compare two columns.
+    """
+    return [
+        name
+        for name, request in answering(operation)
+        if (request.pairs or not pairs) and backend.serves(scheme_of(name))
+    ]
 
 
 def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
@@ -101,12 +112,12 @@ def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
     return [(table, column) for column in results if column.encrypted]
 
 
-def _generated(change: Computed, level: str) -> Column:
+def _generated(change: Computed, level: str, backend: Backend) -> Column:
     column = Column(change.name, change.type, change.member[1], True, SEALED, level)
     column.expression = change.printed
     if change.values:
         column.minimum, column.maximum = 0, change.values - 1
-    hypothesis.hold(column)
+    hypothesis.hold(column, backend)
     return column
 
 
