@@ -335,6 +335,9 @@ def test_a_sample_is_taken_where_the_rows_are(sealed) -> None:
 
 
 TRICKY = [
+    "SELECT month > 4 AS o, sum(dist) FROM f GROUP BY month > 4",
+    "SELECT month > 4 AND id < 7, count(delay) FROM f GROUP BY ALL",
+    "SELECT month IS NULL, month BETWEEN 2 AND 4, max(dist) FROM f GROUP BY 1, 2",
     "SELECT sum(month + 1), min(dist), max(day) FROM f",
     "SELECT month, max(month + 2), min(delay) FROM f GROUP BY 1",
     "SELECT k, largest(3) FROM c",

@@ -126,11 +126,7 @@ def _words_said(column: Column, catalog: Catalog, backend: Backend) -> dict[str,
     details = scheme.details(column)
     usual = Protection(True, column.scheme, column.ceiling, words=scheme.usual(column.scheme))
     bare = replace(column, stored={}, layers={}, coarse=0)
-    held = {
-        name
-        for name in scheme.held(bare, usual)
-        if backend.serves(scheme.scheme_of(name))
-    }
+    held = {name for name in scheme.held(bare, usual) if backend.serves(scheme.scheme_of(name))}
     tables = catalog.tables.values()
     packed = {name for table in tables for name, _ in scheme.packed(table, column)}
     said: dict[str, Word] = {}

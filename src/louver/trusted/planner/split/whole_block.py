@@ -201,7 +201,9 @@ def _whole(
         else:
             raise Unsplit
         group.append(node)
-        names.append((key, outputs.add(shown, scope.type_of(key) or shown.type)))
+        names.append(
+            (key, outputs.add(shown, scope.type_of(key) or shown.type or scope.typed(key)))
+        )
     having, left = _having(select, scope, outputs, virtual)
     _keep_conditions(tree, left)
     for clause in ("from_", "from", "joins", "group", "having"):

@@ -88,7 +88,7 @@ SCHEME = Scheme(
         "SET ENC": Leak(
             "plaintext",
             "enc.set",
-            "{column} of {table} was stored in plain text until it was encrypted",
+            "the server stored {column} of {table} in plain text until it was encrypted",
             "reading it",
         ),
         "DROP ENC": Leak(
