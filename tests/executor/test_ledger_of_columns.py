@@ -132,7 +132,7 @@ def test_another_condition_is_not_nothing_new(con: Any) -> None:
 def test_every_sentence_of_leakage_stands_in_a_schemes_row() -> None:
     marks = ("the server can ", "the server knows", "shows the server")
     for path in TRUSTED.rglob("*.py"):
-        if path.parent.name == "schemes" or path.name == "scheme.py":
+        if path.parent.name == "schemes" or path.name in ("scheme.py", "scheme_row.py"):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         nodes = (ast.Module, ast.ClassDef, ast.FunctionDef)

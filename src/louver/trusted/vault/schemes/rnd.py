@@ -94,7 +94,7 @@ SCHEME = Scheme(
         "DROP ENC": Leak(
             "plaintext",
             "enc.dropped",
-            "{column} of {table} is stored in plain text since its encryption was dropped",
+            "the server stores {column} of {table} in plain text since its encryption was dropped",
             "reading it",
         ),
     },
