@@ -153,3 +153,16 @@ def test_positions_are_moved_only_where_that_is_certain() -> None:
     own = "Error\n\nLINE 1: SELECT x\n               ^"
     assert moved(own, "SELECT x") == own
     assert moved("Error", "SELECT x") == "Error"
+
+
+def test_a_database_is_opened_to_read_only(home: Path) -> None:
+    run("SELECT * FROM t", folder=home)
+    assert "count_star" in run("SELECT count(*) FROM t", "--read-only", folder=home).stdout
+    message = run("--read-only", "INSERT INTO t VALUES (1, 2, 'x')", folder=home, code=1).stderr
+    assert "only" in message
+
+
+def test_texts_of_statements_are_not_cut(home: Path) -> None:
+    text = run("SHOW CREATE TABLE t", folder=home).stdout
+    assert "MAY REVEAL access" in " ".join(text.replace("│", " ").split())
+    assert "…" not in text

@@ -85,6 +85,12 @@ def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS)
         help="a TOML file of ceilings and schemes by table and column",
     )
     group.add_argument(
+        "--read-only",
+        action="store_true",
+        default=default or False,
+        help="change nothing, and refuse what would reveal something that is not in the ledger",
+    )
+    group.add_argument(
         "--json",
         action="store_true",
         default=default or False,

@@ -29,7 +29,11 @@ def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[
         detail = "this command needs a database; providers:// URLs work with sql, explain, "
         raise errors.make("usage", detail=detail + "leakage and status")
     connection = connect(
-        database(options), options.keys, profile=options.profile, policy=options.policy
+        database(options),
+        options.keys,
+        profile=options.profile,
+        policy=options.policy,
+        read_only=bool(getattr(options, "read_only", False)),
     )
     try:
         yield connection

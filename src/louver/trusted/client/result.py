@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 _SLICE_ROWS = 16_384
 SHOWN_ROWS = 40
+#: Last columns of SHOW whose texts continue on the next line instead of being cut.
+_SENTENCES = [[(name, "VARCHAR")] for name in ("reveals", "sql", "clause")]
 
 
 def warned(answer: Answer) -> Answer:
@@ -107,7 +109,7 @@ class Result:
         if total > max_rows:
             first = max_rows - max_rows // 2
             rows = pa.concat_tables([rows.slice(0, first), rows.slice(total - max_rows // 2)])
-        wrapped = self.answer.columns[-1:] == [("reveals", "VARCHAR")]
+        wrapped = self.answer.columns[-1:] in _SENTENCES
         texts = self.texts(rows)
         return box(self.answer.columns, texts, total=total, max_width=max_width, wrapped=wrapped)
 
