@@ -252,7 +252,7 @@ LAZY = (
     "WITH x AS (SELECT * FROM staff WHERE salary > 100) SELECT * FROM x",
     "FROM staff WHERE salary > 100",
     "VALUES (1), (2)",
-    "DESCRIBE staff",
+    "SELECT * EXCLUDE (extra) FROM (DESCRIBE staff)",
     "SUMMARIZE staff",
     "PIVOT staff ON dept USING sum(salary)",
     "PIVOT staff ON dept IN ('it') USING sum(salary) GROUP BY age",

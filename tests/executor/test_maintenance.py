@@ -77,7 +77,7 @@ def test_analyze_runs_what_it_explains(twin: Twin) -> None:
     plan = con.execute("EXPLAIN EXECUTE one(2)").fetchall()[0]
     assert "server" in plan[1]
     for wrong in ("EXPLAIN", "EXPLAIN EXPLAIN SELECT 1", "EXPLAIN GRANT x", "EXPLAIN SELECT nope",
-                  "EXPLAIN DELETE FROM nope", "EXPLAIN (LEAKAGE) DELETE FROM runs",
+                  "EXPLAIN DELETE FROM nope", "EXPLAIN (LEAKAGE) GRANT x",
                   "EXPLAIN (ANALYZE, FORMAT mermaid) SELECT 1"):  # fmt: skip
         with pytest.raises(louver.Error):
             con.execute(wrong)

@@ -61,11 +61,11 @@ def test_both_go_on_working(
     """As a user does it: cp, louver status --fork, and writes on both sides in turn."""
     prod, dev = pair
     with opened(prod, key_file) as connection:
-        before = connection.leakage().drop(["sequence"]).to_pylist()
+        before = connection.leakage().arrow().drop(["sequence"]).to_pylist()
     assert cli.main(["status", "--fork", "--url", dev, "--keys", str(key_file)]) == 0
     assert "database of its own" in capsys.readouterr().err
     with opened(dev, key_file) as connection:
-        assert connection.leakage().drop(["sequence"]).to_pylist() == before
+        assert connection.leakage().arrow().drop(["sequence"]).to_pylist() == before
     for turn in range(3):
         for number, address in enumerate((prod, dev, dev, prod)):
             with opened(address, key_file) as connection:
@@ -79,7 +79,7 @@ def test_both_go_on_working(
     for address in pair:
         with opened(address, key_file) as connection:
             counts.append(connection.execute("SELECT count(*) FROM t").fetchone())
-            again = connection.leakage().drop(["sequence"]).to_pylist()
+            again = connection.leakage().arrow().drop(["sequence"]).to_pylist()
             assert again[: len(before)] == before
     assert counts == [(26,), (26,)]
 
