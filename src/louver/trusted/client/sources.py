@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -35,19 +36,20 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @face
-class Sources:
+class Sources(ABC):
     """The methods of a connection that give relations."""
 
     session: Front
     lock: threading.RLock
 
     @property
+    @abstractmethod
     def context(self) -> Context:
         """The database's context."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _require_open(self) -> None:
-        raise NotImplementedError
+        """Raise ``connection.closed`` after `close`."""
 
     def sql(self, query: str, params: Parameters = None) -> Relation:
         """A relation: a query is planned now and runs when its rows are first needed; any other
