@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from bench.timing import median
+from louver.trusted.client.inside import context_of
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class WrongAnswer(AssertionError):
 
 def ask(con: Any, sql: str) -> tuple[Asked, pa.Table]:
     """Run a query on Louver."""
-    traffic = con.session.context.engine.traffic
+    traffic = context_of(con).engine.traffic
     before, start = traffic.bytes_in, time.perf_counter()
     cursor = con.execute(sql)
     rows = cursor.arrow()

@@ -20,6 +20,7 @@ import pyarrow as pa
 from bench import asking, data, full_scans, isolate, report
 from bench.timing import median
 from louver import LeakageWarning
+from louver.trusted.client.inside import context_of
 
 ROWS, QUICK_ROWS, RUNS = 0, 20_000, 5
 """0 rows are all 336,776 of the package."""
@@ -177,9 +178,9 @@ def _deletes(con: Any, peer: duckdb.DuckDBPyConnection, flights: pa.Table) -> di
         times["plain"].append(answer.total_ms)
         con.begin()
         peer.begin()
-        before = con.session.context.engine.traffic.bytes_in
+        before = context_of(con).engine.traffic.bytes_in
         times["form"].append(_ms(con, DELETED.format(number)))
-        received = con.session.context.engine.traffic.bytes_in - before
+        received = context_of(con).engine.traffic.bytes_in - before
         times["peer"].append(_ms(peer, DELETED.format(number)))
         asking.checked(con, peer, "SELECT count(*), sum(id) FROM flights")
         con.rollback()

@@ -15,6 +15,7 @@ from sqlglot import exp
 from bench import data, isolate, report
 from louver import LeakageWarning, errors
 from louver.names import fold
+from louver.trusted.client.inside import context_of
 from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import parse
@@ -67,7 +68,7 @@ def counted(name: str, *, quick: bool) -> dict[str, int]:
         opened = _benchmark if name in sources.BENCHMARKS else _corpus
         with opened(Path(folder), name, quick) as (con, queries):
             normal = {sql: _planned(con, sql) for sql in queries}
-            con.session.context.catalog.touch()
+            context_of(con).catalog.touch()
             with mock.patch("louver.trusted.planner.planner.judged", return_value=None):
                 written = {sql: _planned(con, sql) for sql in queries}
             return {
@@ -83,7 +84,7 @@ def counted(name: str, *, quick: bool) -> dict[str, int]:
 
 def sent_whole(con: Any, sql: str) -> set[str]:
     """Tables with ENC columns of which the server is asked for all rows."""
-    context = con.session.context
+    context = context_of(con)
     (text,) = lexer.split(sql)
     plan, _ = context.plan(text, [])
     occurrences = (occurrence for r in plan.remotes if _is_bare(r) for occurrence in r.sources)
@@ -106,7 +107,7 @@ def _planned(con: Any, sql: str) -> set[str]:
 def _restricted(con: Any, sql: str) -> set[str]:
     """Tables of which some occurrence has a condition of its own."""
     owners: dict[str, set[str]] = {}
-    for item in con.session.context.catalog.tables.values():
+    for item in context_of(con).catalog.tables.values():
         for column in item.columns:
             owners.setdefault(fold(column.name), set()).add(fold(item.name))
     tree, tables = parse(sql), set()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import data, isolate, report
+from louver.trusted.client.inside import context_of
 
 DECLARED = "id BIGINT {0}, name TEXT {0}, born DATE {0}, salary DECIMAL(12,2) {0}, age INT"
 GROWTH = 1.25
@@ -80,7 +81,7 @@ def louver(profile: str, rows: int) -> dict[str, float]:
             con.execute(f"CREATE TABLE staff ({DECLARED.format('ENC')})")
             if profile == "sdb":
                 # The primes are found once per key file; that belongs to no load.
-                con.session.context.columns.modulus()
+                context_of(con).columns.modulus()
             results = _timed(lambda: con.load("staff", path))
             held = con.execute("SELECT count(*) FROM staff").fetchall()
         assert held == [(rows,)], held

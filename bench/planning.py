@@ -12,6 +12,7 @@ import duckdb
 
 from bench import data, isolate, report
 from bench.timing import median, percentile
+from louver.trusted.client.inside import session_of
 
 PAPER_MS = 10 + 14 + 1
 """Figure 19 at 1 %: parse 1, analyse 10, rewrite 14."""
@@ -62,7 +63,7 @@ def measure(profile: str, count: int) -> dict[str, Any]:
         con.execute("INSERT INTO T VALUES (1, 2, 3, 'a', 4), (500000, 4, 3, 'b', 5)")
         with duckdb.connect() as peer:
             peer.execute(CREATE.format(""))
-            return _measure(con.session, peer, count)
+            return _measure(session_of(con), peer, count)
 
 
 def _measure(session: Any, peer: duckdb.DuckDBPyConnection, count: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from louver.trusted.executor.session import Session
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
+from tests.inside import session_of
 from tests.recorded import RecordedSession
 
 Row = tuple[Any, ...]
@@ -100,7 +101,7 @@ class Twin:
 
     @property
     def session(self) -> Session:
-        session: Session = self.louver.session
+        session: Session = session_of(self.louver)
         return session
 
     @property

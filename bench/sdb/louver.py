@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import asking, data
+from louver.trusted.client.inside import context_of
 
 EC = "SELECT A, B FROM T WHERE A < {q}"
 EE = "SELECT A, B FROM T WHERE A < B"
@@ -31,7 +32,7 @@ def measure(rows: int, selectivities: list[float]) -> dict[str, Any]:
             source = folder / "AB.parquet"
             peer.execute(f"COPY T TO '{source}' (FORMAT parquet)")
             # The primes are found once per key file; that belongs to no load.
-            con.session.context.columns.modulus()
+            context_of(con).columns.modulus()
             start = time.perf_counter()
             con.load("T", source)
             load_s = time.perf_counter() - start
@@ -65,7 +66,7 @@ def _at(con: Any, peer: Any, share: float) -> dict[str, Any]:
     q = data.below(share)
     again = asking.repeated(con, peer, [EC.format(q=q + step) for step in range(3)])
     opened = asking.repeated(con, peer, [SHARES.format(q=q + step) for step in range(3)])
-    con.session.context.catalog.touch()
+    context_of(con).catalog.touch()
     anew = asking.checked(con, peer, EC.format(q=q))
     return {
         "selectivity": share,

@@ -18,6 +18,7 @@ from bench.timing import percentile
 from examples.maps.atlas import Atlas
 from examples.maps.route import Router
 from louver.trusted.apps.demo_console import same
+from louver.trusted.client.inside import session_of
 
 WARM, LEAST = 3, 20
 #: Round trips are also counted from outside, by what a longer way adds.
@@ -105,7 +106,7 @@ def _job(job: Told, url: str, network: Proxy, peer: Asker, pids: list[int], repe
 
 def _repeated(con: Any, ask: Asking, secrets: list[Any], network: Proxy, pids: list[int]) -> Told:
     repeats = len(secrets)
-    fleet = con.session.context.fleet
+    fleet = session_of(con).context.fleet
     before, cpu_s, mine_s = network.counts()[:-1], cpu_seconds(pids), time.process_time()
     rounds, traffic = fleet.rounds, (fleet.traffic.bytes_out, fleet.traffic.bytes_in)
     times, steps, answers = [], [], []

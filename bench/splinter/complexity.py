@@ -19,6 +19,7 @@ from bench import isolate, report
 from bench.report import number
 from bench.splinter.client import cpu_seconds
 from examples import providers
+from louver.trusted.client.inside import session_of
 
 SIZES, QUICK_SIZES = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20), (1 << 10, 1 << 12, 1 << 14)
 REPEATS = 12
@@ -110,7 +111,7 @@ def measure(*, url: str, pids: list[int], rows: int) -> list[Told]:
 
 def _one(con: Any, sql: str, pids: list[int], rows: int) -> Told:
     chance = np.random.default_rng(rows)
-    fleet = con.session.context.fleet
+    fleet = session_of(con).context.fleet
 
     def secrets() -> list[int]:
         if "BETWEEN" in sql:

@@ -12,6 +12,7 @@ import pytest
 
 from louver.trusted.apps import cli
 from louver.trusted.client import advice
+from tests.inside import context_of
 from tests.planner.test_advise import Q1, Q3, Q6, YEARS
 
 TABLES = {
@@ -48,7 +49,7 @@ def filled(connection: Any, duck: Any) -> None:
 
 def kept_as(connection: Any) -> dict[tuple[str, str], tuple[object, ...]]:
     """How every column is protected, and which columns share a join group with it."""
-    catalog = connection.context.catalog
+    catalog = context_of(connection).catalog
     columns = [(t, c) for t in catalog.tables.values() for c in t.columns]
     return {
         (t.name, c.name): (
@@ -80,7 +81,7 @@ def test_the_script_without_the_policy_is_what_was_advised(
     for sql in EXTRAS:
         connection.execute(sql)
     known = len(connection.leakage())
-    advised = advice.report(connection.context, WORKLOAD)
+    advised = advice.report(context_of(connection), WORKLOAD)
     assert len(connection.leakage()) == known
     assert not advised.failed
     assert advised.after().seconds < advised.before().seconds / 5
@@ -104,7 +105,7 @@ def test_the_script_without_the_policy_is_what_was_advised(
         connection.execute(statement)
     again = sorted(map(str, connection.execute(beside).fetchall()))
     assert [text for text in described if text not in again] == []
-    cheaper = advice.report(connection.context, WORKLOAD)
+    cheaper = advice.report(context_of(connection), WORKLOAD)
     assert cheaper.before().seconds < advised.before().seconds / 5
     for number, sql in enumerate((Q1, Q3, Q6, YEARS), 1):
         kind = json.loads(connection.sql(sql).explain(format="json"))["split"]
@@ -152,7 +153,7 @@ def test_no_message_proposes_plaintext() -> None:
 def test_every_recommendation_says_what_it_costs(open_connection: Any, plaintext: Any) -> None:
     connection = open_connection()
     filled(connection, plaintext)
-    advised = advice.report(connection.context, WORKLOAD)
+    advised = advice.report(context_of(connection), WORKLOAD)
     shown = {item.title: [fact.text for fact in item.reveals] for item in advised.items}
     said = "the server can order the rows of lineitem by l_shipdate, and tell roughly how close"
     assert any(said in text for text in shown["lineitem.l_shipdate may reveal order"])

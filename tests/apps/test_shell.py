@@ -18,6 +18,7 @@ from louver.trusted.vault.catalog import Catalog
 from tests import generated
 from tests.apps.terminal_user import User
 from tests.client.harness import connection, run
+from tests.inside import context_of
 
 TABLES = (
     "CREATE TABLE staff (name TEXT ENC, salary BIGINT ENC USING sdb, age INT);"
@@ -41,7 +42,8 @@ def catalog() -> Catalog:
     con = connection()
     con.execute(TABLES)
     con.execute("CREATE VIEW paid AS SELECT salary AS people FROM staff")
-    return con.session.context.catalog
+    catalog: Catalog = context_of(con).catalog
+    return catalog
 
 
 def test_statements_over_several_lines_and_commands(home: Path) -> None:

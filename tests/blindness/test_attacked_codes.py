@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import louver
+from tests.inside import context_of
 from tests.twin import Twin
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
@@ -88,7 +89,7 @@ def test_a_layer_that_another_client_is_opening_is_done_without(open_connection)
     assert second.execute(sql).fetchall() == [(100,)]
     first.execute("COMMIT")
     assert second.execute(sql).fetchall() == [(100,)]
-    assert second.session.context.catalog.table("main", "t").column("n").layers["eq"] == "det"
+    assert context_of(second).catalog.table("main", "t").column("n").layers["eq"] == "det"
 
 
 def test_values_do_not_come_under_a_higher_ceiling(open_connection) -> None:

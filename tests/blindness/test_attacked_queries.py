@@ -10,6 +10,7 @@ import pytest
 from louver import errors
 from louver.trusted.executor import transaction
 from louver.wire.messages import Statement
+from tests.inside import session_of
 from tests.recorded import RecordedSession, needles
 from tests.twin import Twin
 
@@ -105,7 +106,7 @@ def test_labels_do_not_collide(open_connection) -> None:
     connection.execute("CREATE SCHEMA s2")
     connection.execute('CREATE TABLE "s2.t" (x INT ENC MAY REVEAL plaintext, p INT)')
     connection.execute("CREATE TABLE s2.t (x INT ENC MAY REVEAL size, p INT)")
-    sent = connection.session.execute("SELECT x FROM s2.t WHERE p = 1").remote_sql
+    sent = session_of(connection).execute("SELECT x FROM s2.t WHERE p = 1").remote_sql
     assert "WHERE" not in sent[0]
 
 

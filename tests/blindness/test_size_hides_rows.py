@@ -8,6 +8,7 @@ import pytest
 
 import louver
 from louver.wire.messages import Statement
+from tests.inside import context_of
 
 ROWS = 40
 CHANGES = 4
@@ -16,7 +17,7 @@ CHANGES = 4
 
 def counted(con: Any) -> list[tuple[str, int]]:
     """The columns that decided how many rows came or went, and by how many conditions."""
-    ledger = con.session.context.ledger
+    ledger = context_of(con).ledger
     facts = [fact for fact in ledger.facts() if fact.kind == "rows.counted"]
     return [(fact.columns[0], ledger.conditions(fact)) for fact in facts]
 
@@ -24,8 +25,8 @@ def counted(con: Any) -> list[tuple[str, int]]:
 def order(con: Any) -> list[int]:
     """The values of the first column, in the order of the server's row numbers."""
     sql = "SELECT row_id FROM t ORDER BY row_id"
-    numbers = con.session.context.engine.query(Statement(sql)).column(0).to_pylist()
-    rows = con.session.context.storage.batches(con.session.context.catalog.table("main", "t"))
+    numbers = context_of(con).engine.query(Statement(sql)).column(0).to_pylist()
+    rows = context_of(con).storage.batches(context_of(con).catalog.table("main", "t"))
     ids = {row["louver_row_id"]: row["id"] for batch in rows for row in batch.to_pylist()}
     return [ids[number] for number in numbers]
 
@@ -56,7 +57,7 @@ def test_an_updated_row_does_not_come_last(open_connection: Any, extra: str) -> 
     assert places != [ROWS - 1] * CHANGES
     assert places != [7] * CHANGES
     assert sorted(order(con)) == list(range(ROWS))
-    assert con.session.context.ledger.level("t", "id") == "size"
+    assert context_of(con).ledger.level("t", "id") == "size"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_what_lengths_and_plain_values_would_tell_is_refused(
         con.execute(change)
     assert caught.value.code == "leak.refused"
     assert con.execute("SELECT count(*), count(DISTINCT x) FROM t").fetchall() == [(20, 20)]
-    assert con.session.context.ledger.level("t", "id") == "size"
+    assert context_of(con).ledger.level("t", "id") == "size"
     # What a plain column chooses is public, and what touches every row chooses none.
     con.execute("UPDATE t SET id = id + 1")
     con.execute("DELETE FROM t WHERE p = 0")
@@ -93,7 +94,7 @@ def test_rows_of_fixed_length_are_deleted_unseen(open_connection: Any) -> None:
     assert counted(con) == [("v", 1)]
     assert sorted(order(con)) == [n for n in range(ROWS) if n != 7]
     assert order(con) != [n for n in range(ROWS) if n != 7]
-    assert con.session.context.ledger.level("t", "id") == "size"
+    assert context_of(con).ledger.level("t", "id") == "size"
 
 
 def test_lengths_of_copied_rows_would_tell_which_were_taken(open_connection: Any) -> None:
@@ -117,7 +118,7 @@ def test_lengths_of_copied_rows_would_tell_which_were_taken(open_connection: Any
         con.execute("CREATE TABLE texts2 AS SELECT x FROM t WHERE id = 7")
     assert con.execute("SELECT count(*) FROM texts").fetchall() == [(20,)]
     assert con.execute("SELECT count(*) FROM numbers").fetchall() == [(7,)]
-    assert con.session.context.ledger.level("t", "id") == "size"
+    assert context_of(con).ledger.level("t", "id") == "size"
 
 
 def test_where_a_wide_sum_runs_depends_on_no_value(open_connection: Any) -> None:
@@ -177,9 +178,9 @@ def test_joined_and_grouped_rows_come_in_no_order_of_hashes(
     con.execute("CREATE TABLE t (a TEXT ENC); CREATE TABLE u (a TEXT ENC)")
     con.execute("INSERT INTO t SELECT i || repeat('x', i % 40) FROM range(5000) r(i)")
     con.execute(f"INSERT INTO u {query}")
-    (stored,) = con.session.context.catalog.table("main", "u").column("a").stored.values()
+    (stored,) = context_of(con).catalog.table("main", "u").column("a").stored.values()
     sql = f"SELECT octet_length({stored}) AS n FROM u ORDER BY row_id"
-    lengths = con.session.context.engine.query(Statement(sql)).column(0).to_pylist()
+    lengths = context_of(con).engine.query(Statement(sql)).column(0).to_pylist()
     assert len(lengths) == 5000
     assert (lengths == sorted(lengths)) == sorted_by_length
 
@@ -208,7 +209,5 @@ def test_a_row_that_gets_what_it_had_goes_like_any_other(open_connection: Any, c
 
 def order_of_numbers(con: Any) -> list[int]:
     """The server's row numbers."""
-    row_ids = (
-        con.session.context.engine.query(Statement("SELECT row_id FROM t")).column(0).to_pylist()
-    )
+    row_ids = context_of(con).engine.query(Statement("SELECT row_id FROM t")).column(0).to_pylist()
     return [int(number) for number in row_ids]

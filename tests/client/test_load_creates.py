@@ -15,6 +15,7 @@ import pytest
 
 import louver
 from tests.client.harness import connection
+from tests.inside import context_of
 
 ROWS = pa.table(
     {
@@ -71,7 +72,7 @@ def test_a_table_is_created_as_duckdb_reads_the_data(
 
 def test_columns_are_encrypted_as_asked(con: louver.Connection) -> None:
     def schemes(table: str) -> dict[str, bool]:
-        entry = con.context.catalog.named("", table)
+        entry = context_of(con).catalog.named("", table)
         assert entry is not None
         return {column.name: column.encrypted for column in entry.columns}
 
@@ -84,7 +85,7 @@ def test_columns_are_encrypted_as_asked(con: louver.Connection) -> None:
     con.load(
         "main.by_name", ROWS, encrypt={"NAME": "MAY REVEAL equality", "salary": "", "born": None}
     )
-    table = con.context.catalog.named("", "by_name")
+    table = context_of(con).catalog.named("", "by_name")
     assert table is not None
     assert [(c.name, c.ceiling) for c in table.columns if c.encrypted] == [
         ("Name", "equality"), ("salary", "access"),
@@ -96,7 +97,7 @@ def test_a_policy_decides_what_is_not_said(tmp_path: Path) -> None:
     policy.write_text('[people]\nname = "enc"\nsalary = "sealed"\n')
     with connection(policy=policy) as con:
         con.load("people", ROWS)
-        table = con.context.catalog.named("", "people")
+        table = context_of(con).catalog.named("", "people")
         assert table is not None
         assert [c.name for c in table.columns if c.encrypted] == ["Name", "salary"]
 
@@ -152,7 +153,7 @@ def test_relations_are_stored_under_the_flow_rule(con: louver.Connection) -> Non
         con.load("open_", names)
     assert con.load("copied", names) == 3
     assert con.load("copied", names) == 3
-    table = con.context.catalog.named("", "copied")
+    table = context_of(con).catalog.named("", "copied")
     assert table is not None
     assert table.columns[0].encrypted
 

@@ -9,6 +9,7 @@ import inspect
 from pathlib import Path
 
 import louver
+from tests.client.harness import connection
 
 RECORD = Path(__file__).with_name("public_face.txt")
 CLASSES = (louver.Connection, louver.Cursor, louver.Relation, louver.KeyRing)
@@ -37,6 +38,14 @@ def _signature(value: object) -> str:
 
 def test_the_public_face_is_the_recorded_one() -> None:
     assert face() == RECORD.read_text("utf-8").splitlines()
+
+
+def test_objects_have_no_other_public_attributes() -> None:
+    con = connection()
+    for item in (con, con.cursor(), con.sql("SELECT 1")):
+        public = {name for name in vars(item) if not name.startswith("_")}
+        assert public <= {"arraysize"}, "PEP 249 names that one"
+    con.close()
 
 
 def test_everything_public_has_a_docstring() -> None:

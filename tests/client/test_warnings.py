@@ -17,6 +17,7 @@ from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault.catalog import Catalog, Column
 from louver.trusted.vault.seen_values import MANY, MOST_SEEN
+from tests.inside import context_of
 
 CODED = (
     "BOOLEAN TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT "
@@ -26,7 +27,7 @@ CODED = (
 
 
 def column(connection: Any, name: str, table: str = "t") -> Any:
-    return connection.session.context.catalog.table("main", table).column(name)
+    return context_of(connection).catalog.table("main", table).column(name)
 
 
 def test_values_are_counted_until_they_are_many(open_connection: Any) -> None:
@@ -44,13 +45,13 @@ def test_values_are_counted_until_they_are_many(open_connection: Any) -> None:
     assert column(connection, "b").cardinality() == 4
     connection.execute(f"INSERT INTO t (b) SELECT 'x' || i FROM range({MOST_SEEN}) r(i)")
     assert column(connection, "b").seen == [MANY]
-    assert "v1" not in str(connection.session.context.catalog.to_json())
+    assert "v1" not in str(context_of(connection).catalog.to_json())
 
 
 def test_a_catalog_without_counts_does_not_know_its_values(open_connection: Any) -> None:
     connection = open_connection()
     connection.execute("CREATE TABLE t (a INTEGER ENC)")
-    body = json.loads(connection.session.context.catalog.to_json())
+    body = json.loads(context_of(connection).catalog.to_json())
     for field in ("seen", "unique", "choices"):
         del body["tables"][0]["columns"][0][field]
     old = Catalog.from_json(json.dumps(body).encode()).table("main", "t")
@@ -89,9 +90,9 @@ def test_explain_warns_before_anything_is_shown(open_connection: Any) -> None:
     assert body["layers"] == [{"column": "t.a", "layer": "equality", "now": "closed"}]
     assert len(body["warnings"]) == 1
     assert "t.a: equality layer" in connection.sql(sql).explain(format="mermaid")
-    catalog = connection.session.context.catalog
+    catalog = context_of(connection).catalog
     opening = Opening(catalog.table("main", "t").id, column(connection, "a").id, "eq", "det")
-    connection.session.context.ledger.record(of_openings([opening], catalog), "SELECT")
+    context_of(connection).ledger.record(of_openings([opening], catalog), "SELECT")
     assert "warning" not in connection.sql(sql).explain(leakage=True)
 
 

@@ -14,6 +14,7 @@ from louver import errors
 from louver.trusted.client.dbapi import Connection
 from louver.wire.messages import Message, Statement
 from tests.generated import SOAK
+from tests.inside import context_of
 from tests.recorded import RecordedSession
 from tests.twin import Twin
 
@@ -171,7 +172,7 @@ def test_changes_out_of_a_file(twin: Twin) -> None:
     for table in READ_BACK:
         twin.run(f"SELECT * FROM {table} ORDER BY ALL")
     twin.run("DESCRIBE made")
-    tables = twin.louver.session.context.catalog.tables
+    tables = context_of(twin.louver).catalog.tables
     assert all(column.encrypted for column in tables["main", "made"].columns)
     # As of a file that read_csv reads: whoever wants them protected says so.
     assert not any(column.encrypted for column in tables["main", "felt"].columns)
@@ -183,7 +184,7 @@ def test_home_is_made_anew_with_its_files(twin: Twin) -> None:
     twin.run("CREATE TABLE gone (a INT)")
     twin.run("ROLLBACK")
     twin.run("SELECT count(*) AS n FROM n JOIN x.t ON a = id")
-    twin.louver.session.context.local.renew(twin.louver.session.context.catalog)
+    context_of(twin.louver).local.renew(context_of(twin.louver).catalog)
     twin.run("SELECT count(*) AS n FROM n JOIN x.t ON a = id")
     for sql in ("ALTER TABLE plain ADD COLUMN t INT", "COMMENT ON TABLE plain IS 'c'"):
         twin.run(sql)

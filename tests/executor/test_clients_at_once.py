@@ -12,6 +12,7 @@ import pytest
 import louver
 from louver.wire import control
 from louver.wire.messages import Statement
+from tests.inside import context_of
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def between(engine: Any, name: str, sql: str, other: Callable[[], object], *, fi
 def test_a_change_while_the_catalog_is_read(clients: Any, first: bool, begins: bool) -> None:
     writer, other = clients
     other.execute("INSERT INTO t VALUES (1)")
-    engine = writer.session.context.engine
+    engine = context_of(writer).engine
     for name, sql in (("query", control.CATALOG_READ.sql), ("value", control.CATALOG_VERSION.sql)):
         other.execute("CREATE TABLE u (b INT ENC)")
         between(engine, name, sql, lambda: other.execute("DROP TABLE u"), first=first)
@@ -62,7 +63,7 @@ def test_a_change_while_the_catalog_is_read(clients: Any, first: bool, begins: b
 
 def test_an_older_catalog_is_still_found(clients: Any) -> None:
     writer, other = clients
-    engine = writer.session.context.engine
+    engine = context_of(writer).engine
     (old,) = engine.query(control.CATALOG_READ).to_pylist()
     other.execute("CREATE TABLE u (b INT ENC)")
     writer.execute("FROM t")

@@ -10,6 +10,7 @@ import pytest
 import louver
 from louver.trusted.vault.catalog import Table
 from tests.generated import cases, generator
+from tests.inside import context_of
 from tests.twin import Twin
 
 WORDS = ("a", "A", "á", "Á", "b", "B", "ab", "AB", "Éclair", "eclair", "", " zebra-in-the-attic")
@@ -78,7 +79,7 @@ def test_drawn_statements(tmp_path: Path, key_file: Path, profile: str, enc: str
             condition = random.choice(CONDITIONS[:6]).format(random.choice(WORDS))
             twin.either(random.choice(CHANGES).format(condition))
             twin.run("SELECT a, b, p FROM t")
-    for table in twin.louver.session.context.catalog.tables.values():
+    for table in context_of(twin.louver).catalog.tables.values():
         assert _codes(table) == set()
     leaked = twin.recorded.holds(b"zebra-in", b"clair", b"OCASE", b"ocase", b"OACCENT")
     assert bool(leaked) == (not enc)

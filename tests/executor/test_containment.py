@@ -11,6 +11,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.executor.session import Session
+from tests.inside import context_of
 from tests.recorded import RecordedSession
 
 FAILING = (
@@ -110,6 +111,6 @@ def test_what_cannot_be_described_does_not_run(open_connection: Any) -> None:
             with pytest.raises(errors.Error):
                 con.execute(text)
         with pytest.raises(errors.Error):
-            con.session.context.local.describe(change)
+            context_of(con).local.describe(change)
     assert con.execute("INSERT INTO t VALUES (2)").rowcount == 1
     assert con.execute("FROM t ORDER BY a").fetchall() == [(1,), (2,)]

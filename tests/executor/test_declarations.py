@@ -13,6 +13,7 @@ from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.schema.representations import stored_type
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault.stored_types import CODE, WIDE_CODE
+from tests.inside import context_of, session_of
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def quiet() -> Iterator[None]:
 
 
 def column(connection: Any, name: str, table: str = "t") -> Any:
-    return connection.session.context.catalog.table("main", table).column(name)
+    return context_of(connection).catalog.table("main", table).column(name)
 
 
 def kind(connection: Any, sql: str) -> str:
@@ -40,11 +41,11 @@ def test_unique_values_show_no_classes(open_connection: Any) -> None:
         "CREATE TABLE t (a BIGINT ENC MAY REVEAL equality PRIMARY KEY, b BIGINT ENC MAY REVEAL"
         " equality UNIQUE, c BIGINT ENC MAY REVEAL equality, d BIGINT, UNIQUE (c, d))"
     )
-    table = connection.session.context.catalog.table("main", "t")
+    table = context_of(connection).catalog.table("main", "t")
     said = {}
     for column in table.columns[:3]:
         (fact,) = of_openings(
-            [Opening(table.id, column.id, "eq", "det")], connection.session.context.catalog
+            [Opening(table.id, column.id, "eq", "det")], context_of(connection).catalog
         )
         said[column.name] = fact.text
     assert said["a"].startswith("the server can tell that all values of a in t differ")
@@ -90,7 +91,7 @@ def test_a_list_of_values_is_counted(open_connection: Any) -> None:
     counts = {name: column(connection, name).choices for name in "abcdef"}
     assert counts == {"a": 3, "b": 4, "c": 2, "d": 5, "e": 0, "f": 2}
     assert "at most 3" in " ".join(
-        connection.session.execute("ALTER TABLE t ALTER COLUMN a MAY REVEAL equality").notices
+        session_of(connection).execute("ALTER TABLE t ALTER COLUMN a MAY REVEAL equality").notices
     )
 
 

@@ -20,6 +20,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from tests.executor.test_crash import FORKS
 from tests.generated import cases, generator
+from tests.inside import context_of
 from tests.recorded import needles
 from tests.twin import Twin
 
@@ -167,7 +168,7 @@ def work(folder: Path, sql: str, step: int, said: Connection) -> None:
     os.environ["LOUVER_STATE_DIR"] = str(folder / "state")
     encrypting.BATCH_ROWS = 13
     connection = opened(folder)
-    context = connection.session.context
+    context = context_of(connection)
     steps = 0
 
     def dying(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -245,7 +246,7 @@ def goes_on(folder: Path, statement: str, step: int) -> bool:
         connection.execute("DELETE FROM t WHERE id = 2")
         expected[1] = (1, "changed")
         expected = [*expected[:2], *expected[3:], (100, "new")]
-        context = connection.context
+        context = context_of(connection)
         partly = bool(encrypting.unfinished(context.catalog))
         if partly:
             with pytest.raises(errors.OperationalError, match="partly"):

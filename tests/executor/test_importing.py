@@ -10,6 +10,7 @@ import pytest
 
 import louver
 from louver.trusted.client.dbapi import Connection
+from tests.inside import context_of
 from tests.twin import Twin
 
 MADE = (
@@ -50,7 +51,7 @@ def _quoted(folder: Path) -> str:
 
 
 def _told(con: Connection) -> object:
-    tables = con.session.context.catalog.tables.values()
+    tables = context_of(con).catalog.tables.values()
     return [
         (table.key, [(c.name, c.type, c.encrypted, c.scheme, c.ceiling) for c in table.columns])
         for table in sorted(tables, key=lambda table: table.key)
@@ -125,10 +126,10 @@ def test_a_plain_export(tmp_path: Path, key_file: Path) -> None:
         url = f"duckdb:///{tmp_path}/{rules is None}.duckdb"
         with louver.connect(url, keys=key_file, policy=rules) as con:
             con.execute(f"IMPORT DATABASE '{folder}'")
-            columns = con.session.context.catalog.tables["main", "staff"].columns
+            columns = context_of(con).catalog.tables["main", "staff"].columns
             assert [c.ceiling if c.encrypted else "plaintext" for c in columns] == expected
             assert con.execute("FROM staff").fetchall() == [("zebra-in-the-attic", 30)]
     (folder / "protection.json").write_text('{"version": 1, "tables": []}')
     with louver.connect(f"duckdb:///{tmp_path}/third.duckdb", keys=key_file) as con:
         con.execute(f"IMPORT DATABASE '{folder}'")
-        assert all(c.encrypted for c in con.session.context.catalog.tables["main", "staff"].columns)
+        assert all(c.encrypted for c in context_of(con).catalog.tables["main", "staff"].columns)

@@ -19,6 +19,7 @@ import louver
 from louver.trusted.apps import cli
 from louver.trusted.vault.keyring import KeyRing
 from tests.generated import cases, generator
+from tests.inside import session_of
 
 TEXT = "a text of a lower layer"
 #: Every kind of exception that a lower layer may raise.
@@ -159,7 +160,7 @@ def test_only_errors_of_louver_leave_a_connection(
     for _ in range(cases(4)):
         at, raised = random.randint(1, max(calls, 1)), random.choice(RAISED)
         _survives(faults, partial(FACES[number], connection), raised, at)
-        if connection.session.in_transaction:
+        if session_of(connection).in_transaction:
             connection.rollback()
         if random.random() < 0.5:
             connection.close()

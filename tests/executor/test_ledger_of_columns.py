@@ -12,6 +12,7 @@ import louver
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.vault import scheme
 from louver.trusted.vault.facts import decoded
+from tests.inside import context_of
 
 TRUSTED = Path(louver.__file__).parent / "trusted"
 FILTER = "SELECT count(*) FROM staff WHERE name = 'Ann'"
@@ -42,14 +43,14 @@ def test_a_table_made_again_starts_with_nothing_shown(con: Any) -> None:
     same = "the server can tell which rows of staff have the same name"
     con.execute(FILTER)
     assert any(same in text for text in revealed(con, FILTER)[1])
-    assert con.session.context.ledger.level("staff", "name") == "equality"
+    assert context_of(con).ledger.level("staff", "name") == "equality"
     con.execute("DROP TABLE staff")
     con.execute("CREATE TABLE staff (id INT, name TEXT ENC USING onion, pay INT ENC)")
     con.execute("INSERT INTO staff VALUES (1, 'Ann', 2), (2, 'Bob', 3)")
     new, known = revealed(con, FILTER)
     assert any(same in text for text in new)
     assert not any(same in text for text in known)
-    assert con.session.context.ledger.level("staff", "name") == "size"
+    assert context_of(con).ledger.level("staff", "name") == "size"
     before = len(con.leakage())
     facts = [row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()]
     assert f"{same} (of a table that was dropped)" in facts
@@ -61,12 +62,12 @@ def test_a_table_made_again_starts_with_nothing_shown(con: Any) -> None:
 
 def test_a_renamed_table_keeps_what_it_has_shown(con: Any) -> None:
     con.execute(FILTER)
-    length = con.session.context.ledger.length
+    length = context_of(con).ledger.length
     con.execute("ALTER TABLE staff RENAME TO people")
     con.execute("ALTER TABLE people RENAME COLUMN name TO called")
     # Nothing was shown by that, so nothing is written.
-    assert con.session.context.ledger.length == length
-    assert con.session.context.ledger.level("people", "called") == "equality"
+    assert context_of(con).ledger.length == length
+    assert context_of(con).ledger.level("people", "called") == "equality"
     facts_of_people = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
     assert any(text.startswith("the server can tell which rows of people have the same called")
                for text in facts_of_people)  # fmt: skip
@@ -80,12 +81,10 @@ def test_a_renamed_table_keeps_what_it_has_shown(con: Any) -> None:
 
 def test_what_an_older_release_recorded_goes_along_with_a_name(con: Any) -> None:
     text = "the server can order the rows of staff by pay"
-    con.session.context.ledger.record(
-        [Fact("staff", ("pay",), "order", "ord.open", text)], "SELECT"
-    )
+    context_of(con).ledger.record([Fact("staff", ("pay",), "order", "ord.open", text)], "SELECT")
     con.execute("ALTER TABLE staff RENAME TO people")
     con.execute("ALTER TABLE people RENAME COLUMN pay TO wage")
-    assert con.session.context.ledger.level("people", "wage") == "order"
+    assert context_of(con).ledger.level("people", "wage") == "order"
     facts = [row[3] for row in con.execute("SHOW LEAKAGE FOR people").fetchall()]
     assert f"{text} (staff is called people now) (pay is called wage now)" in facts
 
@@ -94,12 +93,12 @@ def test_rows_that_are_stored_anew_have_shown_what_they_have_shown(con: Any) -> 
     con.execute(FILTER)
     for number in (1, 2, 3):
         con.execute(f"SELECT name FROM staff WHERE id = {number}")
-    number = con.session.context.catalog.table("main", "staff").id
+    number = context_of(con).catalog.table("main", "staff").id
     facts = {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
     assert any("a query read (name), " in text and "conditions" in text for text in facts)
     con.execute("ALTER TABLE staff ALTER id TYPE BIGINT")
-    assert con.session.context.catalog.table("main", "staff").id != number
-    assert con.session.context.ledger.level("staff", "name") == "equality"
+    assert context_of(con).catalog.table("main", "staff").id != number
+    assert context_of(con).ledger.level("staff", "name") == "equality"
     assert facts <= {row[3] for row in con.execute("SHOW LEAKAGE FOR staff").fetchall()}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import louver
 from tests.generated import cases, generator
+from tests.inside import context_of
 
 STATEMENTS = """
 UPDATE t SET b = {n} WHERE a = {n}
@@ -40,7 +41,7 @@ SELECT count(*) FROM t WHERE a = {n} OR a > b
 
 def counts(connection: louver.Connection) -> dict[tuple[object, ...], int]:
     """How many conditions there were, by fact."""
-    ledger = connection.session.context.ledger
+    ledger = context_of(connection).ledger
     return {fact.key: ledger.conditions(fact) for fact in ledger.facts() if fact.counted}
 
 
@@ -76,8 +77,6 @@ def test_generations_of_a_column_are_carried_together(open_connection: object) -
     before = max(counts(con).values()) + 1
     con.execute("ALTER TABLE t ADD COLUMN c INT")
     now = {
-        fact.key
-        for fact in con.session.context.ledger.facts()
-        if not con.session.context.ledger.gone(fact)
+        fact.key for fact in context_of(con).ledger.facts() if not context_of(con).ledger.gone(fact)
     }
     assert sum(count for key, count in counts(con).items() if key in now) >= before > 4

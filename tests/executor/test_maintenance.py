@@ -11,6 +11,7 @@ import pytest
 
 import louver
 from louver.trusted.executor import settings
+from tests.inside import session_of
 from tests.twin import Twin
 
 ALIKE = (
@@ -61,7 +62,7 @@ def test_everything_is_explained_and_nothing_done(twin: Twin, sql: str) -> None:
     assert {"servers", "home", "split"} <= set(parsed)
     after = con.execute("SHOW TABLES").fetchall(), con.execute("SELECT * FROM t").fetchall()
     assert before == after
-    assert not con.session.in_transaction
+    assert not session_of(con).in_transaction
 
 
 def test_analyze_runs_what_it_explains(twin: Twin) -> None:

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from louver.trusted.executor import materialized_terms
+from tests.inside import context_of, session_of
 from tests.twin import Twin
 
 LEAST_ROWS = 200
@@ -65,7 +66,7 @@ def agree(twin: Twin) -> None:
 
 def test_keeping_changes_no_answer(twin) -> None:
     agree(twin)
-    assert twin.louver.session.context.catalog.table("main", "t").kept
+    assert context_of(twin.louver).catalog.table("main", "t").kept
     agree(twin)
     for change in CHANGES:
         twin.run(change)
@@ -75,7 +76,7 @@ def test_keeping_changes_no_answer(twin) -> None:
 def test_in_a_transaction_nothing_new_is_kept(twin) -> None:
     twin.louver.execute("BEGIN")
     agree(twin)
-    assert not twin.louver.session.context.catalog.table("main", "t").kept
+    assert not context_of(twin.louver).catalog.table("main", "t").kept
     twin.louver.execute("COMMIT")
     agree(twin)
     twin.fill("BEGIN", CHANGES[0])
@@ -87,7 +88,7 @@ def test_in_a_transaction_nothing_new_is_kept(twin) -> None:
 def test_a_repeated_shape_keeps_nothing_more(twin) -> None:
     louver = twin.louver
     louver.execute("SELECT a FROM t WHERE a - b < 17").fetchall()
-    terms = dict(louver.session.context.catalog.table("main", "t").kept)
-    answer = louver.session.execute("SELECT a FROM t WHERE a - b < 3")
-    assert louver.session.context.catalog.table("main", "t").kept == terms
+    terms = dict(context_of(louver).catalog.table("main", "t").kept)
+    answer = session_of(louver).execute("SELECT a FROM t WHERE a - b < 3")
+    assert context_of(louver).catalog.table("main", "t").kept == terms
     assert "sdb_compare_kept" in answer.remote_sql[0]

@@ -13,6 +13,7 @@ import louver
 from louver.trusted.executor import transaction
 from louver.trusted.vault.catalog import Catalog
 from tests.generated import cases, generator
+from tests.inside import context_of
 from tests.twin import Twin
 
 PATHS = (
@@ -93,7 +94,7 @@ def test_rebuilt_and_read_again(twin: Twin) -> None:
                       "CREATE VIEW seen AS SELECT m FROM kept", "INSERT INTO kept VALUES ('sad')",
                       "CREATE MACRO all_of() AS TABLE SELECT * FROM kept"):  # fmt: skip
         twin.run(statement)
-    context = twin.louver.context
+    context = context_of(twin.louver)
     transaction.adopt(context, Catalog.from_json(context.catalog.to_json()), schema_changed=True)
     for query in ("FROM kept", "FROM seen", "FROM all_of()", "SELECT current_schema()"):
         twin.run(query)

@@ -11,6 +11,7 @@ import pytest
 import louver
 from louver.trusted.executor import transaction
 from tests.generated import cases, generator
+from tests.inside import context_of
 from tests.twin import Twin
 
 STATEMENTS = (
@@ -97,7 +98,7 @@ def test_transactions_and_rebuilt_databases(twin: Twin) -> None:
     assert twin.run("SELECT * FROM x") == [(1,)]
     assert twin.either("SELECT * FROM inner_one") is None
     assert twin.either("INSERT INTO x VALUES (1)") is None
-    transaction.adopt(twin.louver.context, twin.louver.context.catalog, schema_changed=True)
+    transaction.adopt(context_of(twin.louver), context_of(twin.louver).catalog, schema_changed=True)
     assert twin.run("SELECT * FROM x") == [(1,)]
     twin.run("CREATE TABLE made_in_between (i INT ENC)")
     twin.run("INSERT INTO made_in_between SELECT i FROM x")
@@ -164,7 +165,7 @@ def test_the_flow_rule(twin: Twin, source: str, into: str, allowed: bool) -> Non
             con.execute(statement)
     con.execute("CREATE OR REPLACE TABLE copied AS SELECT s FROM second")
     hidden = not source.startswith(("SELECT 'x' AS s", "SELECT p")) or " FROM t" in source
-    assert con.session.context.catalog.tables["main", "copied"].columns[0].encrypted == hidden
+    assert context_of(con).catalog.tables["main", "copied"].columns[0].encrypted == hidden
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import louver
 from tests.generated import cases, generator
+from tests.inside import context_of
 from tests.twin import Twin
 
 STATEMENTS = (
@@ -98,7 +99,7 @@ def test_they_end_with_the_session_and_outlive_a_rebuilt_home(
         for sql in ("FROM v", "SELECT m(1)", "SELECT nextval('s')", "SELECT 'a'::e"):
             with pytest.raises(louver.Error):
                 other.execute(sql)
-        stored = first.context.store.load().objects
+        stored = context_of(first).store.load().objects
         assert {item.name for item in stored} == {"t", "more"}
     with louver.connect(url, keys=key_file) as again, pytest.raises(louver.Error):
         again.execute("FROM v")

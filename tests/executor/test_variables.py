@@ -8,6 +8,7 @@ import pytest
 
 import louver
 from tests.generated import cases, generator
+from tests.inside import context_of
 from tests.twin import Twin
 
 VALUES = (
@@ -127,7 +128,7 @@ def test_declarations_and_new_values_of_columns(twin: Twin) -> None:
             con.execute(statement)
     assert not [m for m in twin.recorded.tap.sent()[sent:] if "zebra" in repr(m)]
     con.execute("ALTER TABLE bare ALTER s TYPE VARCHAR USING getvariable('x')")
-    assert con.session.context.catalog.tables["main", "bare"].columns[0].ceiling == "access"
+    assert context_of(con).catalog.tables["main", "bare"].columns[0].ceiling == "access"
     con.execute("INSERT INTO bare VALUES (getvariable('never set'))")
     con.execute("DROP TABLE bare")
 

@@ -16,6 +16,7 @@ from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog, Column, Table
+from tests.inside import context_of
 from tests.planner import fixtures
 
 LEAVES = (str, int, float, bytes, type(None))
@@ -107,7 +108,7 @@ def test_plans_of_changes_hold_only_frozen_data(open_connection: Any) -> None:
     ):
         (text,) = lexer.split(sql)
         words = statement_parts.words_of(text, lexer.tokens(text.plain), [])
-        context, verb = con.session.context, statement_parts.verb_place(words)
+        context, verb = context_of(con), statement_parts.verb_place(words)
         table = statement_parts.target(words, verb, context.catalog)
         assert table is not None
         plan = changing.planned(context, words, verb, table)

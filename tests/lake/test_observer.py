@@ -20,6 +20,7 @@ from louver.untrusted.lake import sweep
 from louver.untrusted.lake.plan import plan
 from louver.wire import prune
 from tests.executor.test_code_queries import TYPES, query, stored
+from tests.inside import context_of
 from tests.lake.tables import known_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
@@ -78,7 +79,7 @@ def watched(tmp_path: Path) -> Iterator[tuple[Any, Observer, RecordedSession]]:
         con.execute(f"CREATE TABLE {table} (n INTEGER, {columns}); SET lake_rows_per_file = 4")
         rows = [f"({n}, {', '.join(stored(name, rng) for name in TYPES)})" for n in range(24)]
         con.execute(f"INSERT INTO {table} VALUES {', '.join(rows)}")
-    storage: Any = con.session.context.storage
+    storage: Any = context_of(con).storage
     observer = storage.store.pruner = Observer(storage)
     files = storage.store.warehouse.objects = RecordedSession(storage.store.warehouse.objects)
     yield con, observer, files
@@ -103,7 +104,7 @@ def test_the_ledger_knows_every_token_and_every_file(watched: tuple[Any, Any, An
     assert len(seen) > 30
     # Files were read only if a plan kept them, or if their table was read whole.
     whole = {f["table_name"] for f in facts if f["kind"] == "scan"}
-    ids = {table.label: table.id for table in con.session.context.catalog.tables.values()}
+    ids = {table.label: table.id for table in context_of(con).catalog.tables.values()}
     outside = files.read_paths - observer.paths
     assert all(any(f"/t{ids[name]}/" in path for name in whole) for path in outside)
 
@@ -126,7 +127,7 @@ def test_a_ceiling_sends_no_token(tmp_path: Path) -> None:
     known_key(tmp_path / "k.louverkey")
     con = louver.connect(f"lake:///{tmp_path}/warehouse", keys=tmp_path / "k.louverkey")
     con.execute("CREATE TABLE r (n INTEGER ENC MAY REVEAL size); INSERT INTO r VALUES (1), (2)")
-    storage: Any = con.session.context.storage
+    storage: Any = context_of(con).storage
     observer = storage.store.pruner = Observer(storage)
     assert con.execute("SELECT n FROM r WHERE n = 1").fetchall() == [(1,)]
     assert not observer.tokens

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 import louver
+from tests.inside import context_of
 from tests.lake.tables import known_key
 
 CANARY, NUMBER = "canary-8f3a", 7_731_946_201
@@ -207,9 +208,9 @@ def test_a_lake_joins_with_another_connection(folder: Path, con: Any) -> None:
     assert "lake.t" in explanation
     main.execute("CREATE TABLE copy AS SELECT n FROM lake.t WHERE n < 2")
     assert main.execute("SELECT count(*) FROM copy").fetchall() == [(2,)]
-    facts = main.context.attached["lake"].ledger.facts()
+    facts = context_of(main).attached["lake"].ledger.facts()
     assert any(fact.kind == "eds.token" for fact in facts)
-    assert not any(fact.kind == "eds.token" for fact in main.context.ledger.facts())
+    assert not any(fact.kind == "eds.token" for fact in context_of(main).ledger.facts())
     main.execute("DETACH lake")
     with pytest.raises(louver.Error):
         main.execute("FROM lake.t")

@@ -10,6 +10,7 @@ from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
+from tests.inside import context_of
 from tests.planner import fixtures
 from tests.twin import Twin
 
@@ -96,7 +97,7 @@ def test_a_change_makes_plans_anew(change: str, open_connection: Any) -> None:
     con = open_connection("sdb")
     con.execute("CREATE TABLE t (a BIGINT ENC); INSERT INTO t VALUES (1), (2)")
     (text,) = lexer.split("SELECT a * 3 AS x FROM t WHERE a < 5")
-    context = con.session.context
+    context = context_of(con)
     before = context.plan(text, [])[0]
     assert context.plan(text, [])[0] is before
     con.execute(change)
@@ -106,5 +107,5 @@ def test_a_change_makes_plans_anew(change: str, open_connection: Any) -> None:
 def test_hints_of_primes_are_stored(open_connection: Any) -> None:
     con = open_connection("sdb")
     con.execute("CREATE TABLE t (a BIGINT ENC); INSERT INTO t VALUES (1)")
-    context = con.session.context
+    context = context_of(con)
     assert context.store.load().sdb_hint == context.columns.space.hint != b""

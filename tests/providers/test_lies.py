@@ -14,6 +14,7 @@ import pytest
 
 from louver import errors
 from louver.wire.questions import Ask, Prepared, Reply
+from tests.inside import context_of
 from tests.providers.test_answers import both
 
 ROWS = [
@@ -58,7 +59,7 @@ def lying(channel: Any, change: Callable[[Reply], Reply], step: int) -> Iterator
 def test_an_altered_answer_is_no_answer(connection: Any, name: str, party: int) -> None:
     text, secrets = QUESTIONS[name]
     chance = random.Random(party)
-    fleet = connection.session.context.fleet
+    fleet = context_of(connection).fleet
     before = fleet.rounds
     wanted = connection.execute(text, secrets).fetchall()
     steps = fleet.rounds - before
@@ -88,7 +89,7 @@ def test_replies_of_another_size_are_refused(connection: Any, name: str) -> None
         lambda reply: Reply(b""),
     ):
         with (
-            lying(connection.session.context.fleet.channels[1], change, 0),
+            lying(context_of(connection).fleet.channels[1], change, 0),
             pytest.raises(errors.OperationalError) as caught,
         ):
             connection.execute(text, secrets).fetchall()
@@ -113,7 +114,7 @@ def test_the_reply_to_another_question_is_no_answer(connection: Any, name: str) 
 
         with ExitStack() as lies:
             for party in parties:
-                channel = connection.session.context.fleet.channels[party]
+                channel = context_of(connection).fleet.channels[party]
                 lies.enter_context(lying(channel, swap(party, 0), 0))
             connection.execute(text, secrets).fetchall()
             with pytest.raises(errors.VerificationError) as caught:
@@ -123,7 +124,7 @@ def test_the_reply_to_another_question_is_no_answer(connection: Any, name: str) 
 
 def test_another_preparation_is_noticed_before_a_share_leaves() -> None:
     with both(ROWS) as (connection, _):
-        first, second = connection.session.context.fleet.channels
+        first, second = context_of(connection).fleet.channels
         honest = second.prepare
 
         def prepare(*given: Any) -> Prepared:
@@ -141,7 +142,7 @@ def test_another_preparation_is_noticed_before_a_share_leaves() -> None:
 def test_a_failed_question_is_asked_with_fresh_shares() -> None:
     """No provider ever sees the other's share, nor one share twice."""
     with both(ROWS) as (connection, _):
-        fleet = connection.session.context.fleet
+        fleet = context_of(connection).fleet
         text, secrets = QUESTIONS["select"]
         connection.execute(text, secrets).fetchall()
         broken = fleet.channels[1]

@@ -15,6 +15,7 @@ import pytest
 from louver import errors
 from louver.trusted.vault.schemes import fss
 from louver.wire.questions import Ask, Reply
+from tests.inside import context_of
 from tests.providers.test_views_protocols import Values, Way, asked_by
 
 FLIPS = 2
@@ -52,7 +53,7 @@ class Round:
 
 def rounds_of(connection: Any, sql: str, secrets: Values) -> tuple[list[Any], list[Round]]:
     """The answer, and the rounds that it took."""
-    fleet, recorded = connection.session.context.fleet, []
+    fleet, recorded = context_of(connection).fleet, []
     honest = fleet.ask
 
     def ask(asks: Sequence[Ask], parts: Sequence[int]) -> list[list[bytes]]:
@@ -118,7 +119,7 @@ def test_one_liar_at_any_place_is_found_out(
 ) -> None:
     chance = random.Random(5)
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        channels = connection.session.context.fleet.channels
+        channels = context_of(connection).fleet.channels
         for secrets in way.secrets:
             wanted, rounds = rounds_of(connection, way.sql, secrets)
             lies = [
@@ -141,7 +142,7 @@ def test_other_lies_of_one_provider(
 ) -> None:
     """Nothing at all, only ones, the reply to another question, and replies of other sizes."""
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        channels = connection.session.context.fleet.channels
+        channels = context_of(connection).fleet.channels
         secrets = way.secrets[0]
         _, rounds = rounds_of(connection, way.sql, secrets)
         for step in range(len(rounds)):
@@ -173,7 +174,7 @@ def test_a_search_whose_rounds_contradict_each_other_is_no_answer(
     """All providers together may answer nothing, which verifies; not in one round alone."""
     way = Way("search", sql, _TWO)
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        first, second = connection.session.context.fleet.channels
+        first, second = context_of(connection).fleet.channels
         _, rounds = rounds_of(connection, sql, (3, 5))
         for step in range(1, len(rounds)):
             with (
@@ -188,7 +189,7 @@ def test_ranks_that_hold_nothing_are_no_answer(
 ) -> None:
     """All providers together that count keys, and then have no record of them."""
     with asked_by(WAYS[3], tmp_path, monkeypatch) as connection:
-        first, second = connection.session.context.fleet.channels
+        first, second = context_of(connection).fleet.channels
         with (
             Liar(first, 1, lambda data: bytes(len(data))),
             Liar(second, 1, lambda data: bytes(len(data))),
@@ -221,7 +222,7 @@ def test_a_lie_is_not_asked_again(
 ) -> None:
     """A provider that lies at times would have its way, and see which questions end by it."""
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        fleet = connection.session.context.fleet
+        fleet = context_of(connection).fleet
         connection.execute(way.sql, way.secrets[0]).fetchall()
         lies = [flipped(0)]
 

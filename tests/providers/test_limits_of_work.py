@@ -30,6 +30,7 @@ from louver.wire.questions import (
     Shape,
     SumColumn,
 )
+from tests.inside import context_of
 from tests.providers.prepared import VERSION, Holding
 from tests.providers.test_views_protocols import Way, asked_by
 
@@ -178,7 +179,7 @@ _WAY = Way("nodes", "SELECT max(v) FROM t WHERE k = ? AND id BETWEEN ? AND ?", (
 def prepared_as(connection: Any, change: Change, parties: Sequence[int]) -> None:
     """Have some providers say something else of what they prepared."""
     for count in parties:
-        channel = connection.session.context.fleet.channels[count]
+        channel = context_of(connection).fleet.channels[count]
 
         def prepare(*given: Any, honest: Any = channel.prepare) -> Prepared:
             return change(honest(*given))
@@ -187,7 +188,7 @@ def prepared_as(connection: Any, change: Change, parties: Sequence[int]) -> None
 
 
 def nothing_sent(connection: Any) -> bool:
-    return not any(channel.asks for channel in connection.session.context.fleet.channels)
+    return not any(channel.asks for channel in context_of(connection).fleet.channels)
 
 
 def _type(field: Field, type_: str) -> Field:
@@ -233,7 +234,7 @@ def test_a_provider_names_no_types_or_fields_but_plain_ones(
     changes += [of_name(name) for name in names]
     changes.append(lambda p: dataclasses.replace(p, version=bytes(32)))
     with asked_by(_WAY, tmp_path, monkeypatch) as connection:
-        fleet = connection.session.context.fleet
+        fleet = context_of(connection).fleet
         honest = [channel.prepare for channel in fleet.channels]
         for change in changes:
             prepared_as(connection, change, range(2))
@@ -270,7 +271,7 @@ def test_every_word_of_a_preparation_is_compared(
     }
     assert set(changes) == {field.name for field in dataclasses.fields(Prepared)}
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        channel = connection.session.context.fleet.channels[party]
+        channel = context_of(connection).fleet.channels[party]
         honest = channel.prepare
         for name, change in changes.items():
             prepared_as(connection, changed(name, change), [party])
@@ -287,7 +288,7 @@ def test_shares_of_paillier_that_no_message_takes_are_not_sent(
     secrets = (1, 2, 8, 9)
     way = Way("paillier", sql, (secrets,), 3, "paillier")
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        channels = connection.session.context.fleet.channels
+        channels = context_of(connection).fleet.channels
         wanted = connection.execute(sql, secrets).fetchall()
         lengths = [sum(map(len, held_by(channel))) for channel in channels]
         monkeypatch.setattr(rounds, "_MOST_SHARE_BYTES", max(lengths))
@@ -362,9 +363,9 @@ def test_the_last_look_is_at_every_way_to_ask(
     way = Way("search" if parties == 2 else "buckets", sql, ((3, 4),), parties)
     with asked_by(way, tmp_path, monkeypatch) as connection:
         connection.execute(sql, (3, 4)).fetchall()
-        known = set(connection.session.context.fleet._known)
-        connection.session.context.fleet._known.clear()
-        for channel in connection.session.context.fleet.channels:
+        known = set(context_of(connection).fleet._known)
+        context_of(connection).fleet._known.clear()
+        for channel in context_of(connection).fleet.channels:
             channel.asks.clear()
         monkeypatch.setattr(planner, "require_public", overlooked)
         # A text of its own is planned anew.
@@ -372,5 +373,5 @@ def test_the_last_look_is_at_every_way_to_ask(
         refused(lambda: connection.execute(text, (3, 4)).fetchall(), "provider.language")
         assert len(seen) == ways
         assert known <= set(seen)
-        assert not connection.session.context.fleet._known
+        assert not context_of(connection).fleet._known
         assert nothing_sent(connection)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from louver import errors
 from louver.trusted.executor.private import asking, sampling
 from tests.generated import cases
+from tests.inside import context_of
 from tests.providers.test_answers import CONDITIONS, TABLES, both, compared
 
 FEW = settings(max_examples=cases(6), deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,10 +42,10 @@ def questions(draw: st.DrawFn) -> tuple[str, list[Any]]:
 def test_extremes_are_found(rows: list[Any], questions: list[tuple[str, list[Any]]]) -> None:
     with both(rows) as (connection, plain):
         for text, secrets in questions:
-            before = connection.session.context.fleet.rounds
+            before = context_of(connection).fleet.rounds
             compared(connection, plain, text, secrets)
             count = plain.execute("SELECT count(*) FROM t").fetchone()[0]
-            rounds = connection.session.context.fleet.rounds - before
+            rounds = context_of(connection).fleet.rounds - before
             assert rounds <= 3 + max(count - 1, 1).bit_length() // 3
 
 

@@ -20,6 +20,7 @@ from louver.trusted.planner.private.question import Alternative, Question
 from louver.wire import question_codec
 from louver.wire.questions import Ask
 from tests.generated import cases
+from tests.inside import context_of
 from tests.providers.distinguish import findings
 
 ROWS = 600
@@ -62,7 +63,7 @@ class RecordedSession:
 
     def seen(self, sql: str, parameters: Values) -> list[list[tuple[str, int]]]:
         """For each provider: kinds and sizes of requests, and bytes that went back."""
-        channels = self.con.session.context.fleet.channels
+        channels = context_of(self.con).fleet.channels
         before = [channel.traffic.bytes_in for channel in channels]
         recorded = self._asked(sql, parameters)
         views = []

@@ -22,6 +22,7 @@ from louver.trusted.planner.private.question import Alternative, Question
 from louver.wire import question_codec as codec
 from louver.wire import search_params
 from louver.wire.questions import Ask, Prepared, Protocol, Reply, Shape
+from tests.inside import context_of
 from tests.providers.distinguish import findings
 from tests.providers.local import connected
 
@@ -168,7 +169,7 @@ def test_a_protocol_shows_the_same_for_any_secrets(
     way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        seen = [Seen(channel) for channel in connection.session.context.fleet.channels]
+        seen = [Seen(channel) for channel in context_of(connection).fleet.channels]
         connection.execute(way.sql, way.secrets[0]).fetchall()
         first = [channel.taken() for channel in seen]
         assert first[0][0][0] == "prepare"
@@ -191,7 +192,7 @@ def test_first_questions_are_prepared_alike(
     """What a new connection sends, the shape included, tells nothing of the secrets either."""
     views = []
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        fleet = connection.session.context.fleet
+        fleet = context_of(connection).fleet
         seen = [Seen(channel) for channel in fleet.channels]
         for secrets in (way.secrets[0], way.secrets[2], way.secrets[4]):
             fleet._known.clear()
@@ -213,7 +214,7 @@ def test_messages_of_a_search_cannot_be_told_apart(
 ) -> None:
     """All that a question sends, byte by byte: its name, its form and its shares."""
     with asked_by(way, tmp_path, monkeypatch) as connection:
-        channels = connection.session.context.fleet.channels
+        channels = context_of(connection).fleet.channels
         connection.execute(way.sql, first).fetchall()
         views: list[list[list[bytes]]] = []
         for secrets in (first, second):
@@ -235,7 +236,7 @@ def test_nothing_is_sent_of_secrets_that_cannot_be_compared(
     """Not even the shape: it alone, without shares after it, would tell of such a secret."""
     way = dataclasses.replace(WAYS[0], protocol="select" if parties == 2 else "buckets")
     with asked_by(dataclasses.replace(way, parties=parties), tmp_path, monkeypatch) as connection:
-        seen = [Seen(channel) for channel in connection.session.context.fleet.channels]
+        seen = [Seen(channel) for channel in context_of(connection).fleet.channels]
         for sql, secret in (
             (_COUNT, "a word"),
             ("SELECT count(*) FROM t WHERE k = CAST(? AS INTEGER)", "a word"),

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from louver.trusted.planner.sql import lexer
+from tests.inside import context_of, session_of
 from tests.tpc import sources
 from tests.tpc.sources import Benchmark
 
@@ -113,7 +114,7 @@ def split(con: Any, sql: str) -> str:
     conditions, join tables, aggregate.
     """
     (text,) = lexer.split(sql)
-    plan, _ = con.session.context.plan(text, [])
+    plan, _ = context_of(con).plan(text, [])
     counts = {
         "filtered": sum(bool(remote.where) for remote in plan.remotes),
         "joined": sum(bool(remote.joins) for remote in plan.remotes),
@@ -138,7 +139,7 @@ def explained(con: Any, sql: str) -> str:
     names: dict[str, str] = {}
     return _PSEUDONYM.sub(
         lambda match: names.setdefault(match[0], f"name{len(names)}"),
-        con.session.explained(text, []),
+        session_of(con).explained(text, []),
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from louver import errors
 from louver.trusted.vault.catalog import Column
+from tests.inside import context_of, session_of
 from tests.tpc import harness, sources
 from tests.tpc.sources import POLICIES
 
@@ -57,7 +58,7 @@ def planned(
     """The split of every query, by its number, as if no layer were open yet, and the catalog's
     columns were changed.
     """
-    session, held = con.session, con.session.context.catalog
+    session, held = session_of(con), context_of(con).catalog
     session.context.state.catalog = held.copy()
     for table in session.context.catalog.tables.values():
         for column in table.columns:

@@ -15,6 +15,7 @@ from louver.trusted.client.connect import fork
 from louver.trusted.vault.epochs import number_of
 from louver.wire import control
 from louver.wire.messages import Statement
+from tests.inside import context_of
 
 SETUP = """
 CREATE TABLE t (id INTEGER PRIMARY KEY, a BIGINT ENC MAY REVEAL order, b VARCHAR ENC);
@@ -93,7 +94,7 @@ def test_no_pad_is_used_twice(pair: tuple[str, str], key_file: Path) -> None:
     for address in pair:
         with opened(address, key_file) as connection:
             connection.execute("INSERT INTO t VALUES (777, 12345, 'the same')")
-            context = connection.context
+            context = context_of(connection)
             table = context.catalog.table("main", "t")
             server = context.backend.table(table)
             rows = context.engine.query(
@@ -107,7 +108,7 @@ def test_no_pad_is_used_twice(pair: tuple[str, str], key_file: Path) -> None:
     # An open layer shows equal values as equal; everything else differs.
     alike = [n for n in stored[0] if n not in plain and stored[0][n] == stored[1][n]]
     with opened(pair[0], key_file) as connection:
-        columns = connection.context.catalog.table("main", "t").columns
+        columns = context_of(connection).catalog.table("main", "t").columns
         opened_layers = {
             c.stored[name] for c in columns for name, state in c.layers.items() if state != "closed"
         }
@@ -126,7 +127,7 @@ def test_join_groups_go_on(pair: tuple[str, str], key_file: Path) -> None:
             connection.execute("INSERT INTO k VALUES (1), (2), (9)")
             rows = connection.execute("SELECT k.k FROM j JOIN k USING (k) ORDER BY 1").fetchall()
             assert rows == [(1,), (2,)]
-            tables = connection.context.catalog.tables.values()
+            tables = context_of(connection).catalog.tables.values()
             groups = [c.group for t in tables for c in t.columns if t.name in "jk" and c.group]
             assert len(groups) == 2
             assert len(set(groups)) == 1

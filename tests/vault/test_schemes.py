@@ -22,6 +22,7 @@ from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.protection import BUNDLES, FILES
 from louver.wire.messages import Statement
+from tests.inside import context_of
 from tests.sources import ROOT
 from tests.toy import scheme as toy
 
@@ -116,7 +117,7 @@ def test_what_a_row_says_is_what_is_stored_and_answered(
     con = louver.connect(f"duckdb:///{tmp_path}/a.duckdb", keys=key_file, policy=rules)
     con.execute(f"CREATE TABLE t (a {type_} {clause})")
     con.load("t", pa.table({"a": values}))
-    context = con.context
+    context = context_of(con)
     (table,) = context.catalog.tables.values()
     (column,) = table.columns
     for name in [name for name in column.stored if scheme.scheme_of(name) is row]:

@@ -16,6 +16,7 @@ import louver
 from louver import errors
 from louver.trusted.vault import scheme, schemes
 from louver.wire.messages import Statement
+from tests.inside import context_of
 from tests.sources import ROOT
 from tests.toy import reading, summing
 from tests.toy import scheme as toy
@@ -186,10 +187,10 @@ def test_sums_show_the_rows_that_they_are_of(added: dict[str, Any]) -> None:
 
 def test_a_sum_that_is_not_of_the_column_stops_its_sums(added: dict[str, Any]) -> None:
     con, sql = added["con"], "SELECT sum(v) FROM pay"
-    (table,) = con.context.catalog.tables.values()
+    (table,) = context_of(con).catalog.tables.values()
     stored = table.column("v").stored["toysum"]
-    con.context.engine.query(
-        Statement(f"UPDATE {con.context.backend.table(table)} SET {stored} = 0")
+    context_of(con).engine.query(
+        Statement(f"UPDATE {context_of(con).backend.table(table)} SET {stored} = 0")
     )
     with pytest.raises(errors.Error) as refused:
         con.execute(sql)

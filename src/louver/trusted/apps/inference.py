@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.apps import terminal
+from louver.trusted.client.inside import context_of
 from louver.trusted.vault.facts import fact
 from louver.trusted.vault.scheme import read_from
 
@@ -98,11 +99,11 @@ def of_connection(
     entries = []
     try:
         for sight in codes.look(stored):
-            known = find(connection.context, sight) if _wanted(sight, table) else None
+            known = find(context_of(connection), sight) if _wanted(sight, table) else None
             if known is not None:
                 entry = _seen(sight) | {"column": known[1].name}
                 if auxiliary is not None:
-                    entry |= _attacked(connection.context, stored, sight, *known, auxiliary)
+                    entry |= _attacked(context_of(connection), stored, sight, *known, auxiliary)
                 entries.append(entry)
     finally:
         if auxiliary is not None:

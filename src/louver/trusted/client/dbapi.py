@@ -49,13 +49,13 @@ class Connection(Sources):
 
     def __init__(self, session: Front) -> None:
         """Wrap a session; use `louver.connect`."""
-        self.session = session
-        self.lock = threading.RLock()
+        self._session = session
+        self._lock = threading.RLock()
 
     @property
-    def context(self) -> Context:
+    def _context(self) -> Context:
         """The database's context: its catalog, its keys, its ledger."""
-        context = self.session.context
+        context = self._session.context
         if not isinstance(context, Context):
             raise errors.make(
                 "provider.language", detail="what needs a database of one's own",
@@ -82,7 +82,7 @@ class Connection(Sources):
         from louver.trusted.client.lake_handle import LakeHandle
 
         self._require_open()
-        return LakeHandle(self.context)
+        return LakeHandle(self._context)
 
     def attach(self, url: str, name: str, keys: Any = None) -> None:
         """Open a second connection; queries read its tables as ``name.table``.
@@ -93,14 +93,14 @@ class Connection(Sources):
             keys: its key file (default: the keys of this connection).
         """
         self._require_open()
-        with self.lock:
-            attaching.attach(self.context, url, name, keys)
+        with self._lock:
+            attaching.attach(self._context, url, name, keys)
 
     def detach(self, name: str) -> None:
         """Close an attached connection."""
         self._require_open()
-        with self.lock:
-            attaching.detach(self.context, name)
+        with self._lock:
+            attaching.detach(self._context, name)
 
     def load(
         self,
@@ -131,50 +131,50 @@ class Connection(Sources):
         from louver.trusted.executor.progress import bar
 
         self._require_open()
-        with self.lock, contained(self.session), bar(progress) as report:
+        with self._lock, contained(self._session), bar(progress) as report:
             if isinstance(data, relations.Relation):
-                exists = load_created.is_there(self.context, table)
+                exists = load_created.is_there(self._context, table)
                 if encrypt is not None:
                     detail = "a relation's columns are kept as what they are computed from"
                     raise errors.make("load.encrypt", table=table, detail=detail)
                 return relations.stored(data, table, create=not exists)
-            answer = load_created.loaded(self.context, table, data, encrypt, report, form)
+            answer = load_created.loaded(self._context, table, data, encrypt, report, form)
             return warned(answer).affected
 
     def begin(self) -> None:
         """Begin a transaction."""
         self._require_open()
-        with self.lock, contained(self.session):
-            self.session.begin()
+        with self._lock, contained(self._session):
+            self._session.begin()
 
     def commit(self) -> None:
         """Commit the open transaction, if there is one."""
         self._require_open()
-        with self.lock, contained(self.session):
-            if self.session.in_transaction:
-                self.session.commit()
+        with self._lock, contained(self._session):
+            if self._session.in_transaction:
+                self._session.commit()
 
     def rollback(self) -> None:
         """Roll back the open transaction, if there is one."""
         self._require_open()
-        with self.lock, contained(self.session):
-            if self.session.in_transaction:
-                self.session.rollback()
+        with self._lock, contained(self._session):
+            if self._session.in_transaction:
+                self._session.rollback()
 
     def interrupt(self) -> None:
         """Stop the running statement; may be called from another thread."""
         self._require_open()
-        self.session.context.engine.interrupt()
-        self.session.context.local.workspace.interrupt()
+        self._session.context.engine.interrupt()
+        self._session.context.local.workspace.interrupt()
 
     def close(self) -> None:
         """Close the connection and roll back an open transaction. May be called twice."""
-        self.session.close()
+        self._session.close()
 
     @property
     def closed(self) -> bool:
         """Whether the connection was closed."""
-        return self.session.closed
+        return self._session.closed
 
     def _run(self, sql: str, parameters: Parameters) -> Answer:
         """Run statements and return the answer of the last one."""
@@ -186,13 +186,13 @@ class Connection(Sources):
         ) -> tuple[lexer.Text, list[object], dict[str, object]]:
             if not local_frames.candidates(text, lookup):
                 return text, values, {}
-            return relations.resolved(self.session, text, values, lookup)
+            return relations.resolved(self._session, text, values, lookup)
 
-        with self.lock:
-            return warned(self.session.execute(sql, parameters, resolve))
+        with self._lock:
+            return warned(self._session.execute(sql, parameters, resolve))
 
     def _require_open(self) -> None:
-        if self.session.closed:
+        if self._session.closed:
             raise errors.make("connection.closed")
 
     def __enter__(self) -> Connection:
@@ -210,7 +210,7 @@ class Connection(Sources):
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return f"<louver.Connection {self.session.context.engine.address or ':memory:'} {state}>"
+        return f"<louver.Connection {self._session.context.engine.address or ':memory:'} {state}>"
 
 
 @face
@@ -218,12 +218,17 @@ class Cursor:
     """Runs statements and returns their rows."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+        self._connection = connection
         #: PEP 249: the default number of rows of `fetchmany`.
         self.arraysize = 1
         self._result: Result | None = None
         self._affected = -1
         self._closed = False
+
+    @property
+    def connection(self) -> Connection:
+        """PEP 249's optional extension: the connection that the cursor was made by."""
+        return self._connection
 
     @property
     def description(self) -> Description | None:
@@ -253,7 +258,7 @@ class Cursor:
         """Run one statement, or several; the rows are those of the last one."""
         self._require_open()
         self._result, self._affected = None, -1
-        answer = self.connection._run(sql, parameters)
+        answer = self._connection._run(sql, parameters)
         self._set_answer(answer)
         return self
 
@@ -261,26 +266,26 @@ class Cursor:
         """Run a statement once for each set of values, all or nothing."""
         self._require_open()
         self._result, self._affected = None, -1
-        session = self.connection.session
+        session = self._connection._session
         own = session.transactional and not session.in_transaction
         rows = list(rows)
-        answer = bulk(self.connection, sql, rows)
+        answer = bulk(self._connection, sql, rows)
         if answer is not None:
             self._set_answer(answer)
             return self
         if own:
-            self.connection.begin()
+            self._connection.begin()
         touched = 0
         try:
             for values in rows:
-                answer = self.connection._run(sql, values)
+                answer = self._connection._run(sql, values)
                 touched += max(answer.affected, 0)
         except BaseException:
             if own:
-                self.connection.rollback()
+                self._connection.rollback()
             raise
         if own:
-            self.connection.commit()
+            self._connection.commit()
         if answer is not None:
             self._set_answer(answer)
             self._affected = touched if answer.affected >= 0 else -1
@@ -329,7 +334,7 @@ class Cursor:
         self._result = None
 
     def _set_answer(self, answer: Answer) -> None:
-        self._result = Result(self.connection.session, answer)
+        self._result = Result(self._connection._session, answer)
         self._affected = answer.affected
 
     def _rows(self) -> Result:
@@ -341,7 +346,7 @@ class Cursor:
     def _require_open(self) -> None:
         if self._closed:
             raise errors.make("cursor.closed")
-        if self.connection.closed:
+        if self._connection.closed:
             raise errors.make("connection.closed")
 
     def __iter__(self) -> Iterator[Row]:
@@ -370,11 +375,11 @@ def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer
     tokens = lexer.tokens(texts[0].plain)
     if lexer.words(tokens, 1) != ["INSERT"]:
         return None
-    context = connection.context
+    context = connection._context
     if not context.in_transaction:
         transaction.refresh(context)
     for row in rows:
         check_excess(texts, row)
     values = [bound(texts[0], row) for row in rows]
-    with connection.lock, contained(connection.session):
+    with connection._lock, contained(connection._session):
         return change.insert_many(context, texts[0], tokens, values)

@@ -39,12 +39,12 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 class Sources(ABC):
     """The methods of a connection that give relations."""
 
-    session: Front
-    lock: threading.RLock
+    _session: Front
+    _lock: threading.RLock
 
     @property
     @abstractmethod
-    def context(self) -> Context:
+    def _context(self) -> Context:
         """The database's context."""
 
     @abstractmethod
@@ -57,8 +57,8 @@ class Sources(ABC):
         caller's variables: data frames, Arrow, relations.
         """
         self._require_open()
-        with self.lock, contained(self.session):
-            return relation.of_statements(self.session, query, params, variables())
+        with self._lock, contained(self._session):
+            return relation.of_statements(self._session, query, params, variables())
 
     def query(self, query: str, params: Parameters = None) -> Relation:
         """The same as `sql`."""
@@ -111,8 +111,8 @@ class Sources(ABC):
     def leakage(self) -> Relation:
         """The ledger: everything that the server has learned, one row for each fact."""
         self._require_open()
-        with self.lock, contained(self.session):
-            rows = self.session.context.ledger.table()
+        with self._lock, contained(self._session):
+            rows = self._session.context.ledger.table()
         return self._relation(Composition(_LEDGER, "leakage", frames={_LEDGER: rows}))
 
     def register(self, view_name: str, python_object: object) -> None:
@@ -121,16 +121,16 @@ class Sources(ABC):
         database has the name.
         """
         self._require_open()
-        with self.lock, contained(self.session):
+        with self._lock, contained(self._session):
             if isinstance(python_object, Relation):
                 python_object = python_object.arrow()
-            local_frames.register(self.context, view_name, python_object)
+            local_frames.register(self._context, view_name, python_object)
 
     def unregister(self, view_name: str) -> None:
         """Take the name of registered data away."""
         self._require_open()
-        with self.lock, contained(self.session):
-            local_frames.unregister(self.context, view_name)
+        with self._lock, contained(self._session):
+            local_frames.unregister(self._context, view_name)
 
     def _local(self, data: object) -> Relation:
         if isinstance(data, Relation):
@@ -150,8 +150,8 @@ class Sources(ABC):
 
     def _relation(self, query: Composition) -> Relation:
         self._require_open()
-        with self.lock:
-            return relation.of_query(self.session, query)
+        with self._lock:
+            return relation.of_query(self._session, query)
 
 
 def variables() -> Lookup:

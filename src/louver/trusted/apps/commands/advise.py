@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import opened
+from louver.trusted.client.inside import context_of
 
 if TYPE_CHECKING:
     from louver.trusted.client.advice import Item, Report
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
     text = read(options.workload)
     with opened(options) as connection:
-        report = advice.report(connection.context, text)
+        report = advice.report(context_of(connection), text)
     advice.require_queries(report)
     if options.json:
         terminal.out_json({"ok": True, **advice.as_json(report)})

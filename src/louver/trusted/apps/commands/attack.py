@@ -19,6 +19,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import database, opened, stored_at
+from louver.trusted.client.inside import context_of
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 def of_connection(connection: Connection, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Attack through an open connection's server, then compare with the ground truth."""
-    modulus = int.from_bytes(connection.context.columns.modulus(), "big")
+    modulus = int.from_bytes(context_of(connection).columns.modulus(), "big")
     stored = stored_rows(connection)
     reports = attack(stored, modulus, options)
     return [tell(report, (connection, stored)) for report in reports]
@@ -93,7 +94,7 @@ def stored_rows(connection: Connection) -> StoredRows:
     """What an open connection's server stores, read without the key."""
     from louver.trusted import backends
 
-    context = connection.context
+    context = context_of(connection)
     name = context.backend.name
     return require_rows(backends.engine(name).stored_of(context.engine), name)
 
@@ -148,7 +149,7 @@ def _compared(
     """What the ground truth adds to the entry of a stored column."""
     from louver.trusted.apps import ground_truth
 
-    context = connection.context
+    context = context_of(connection)
     known = ground_truth.find(context, report.table.schema, report.table.name, name)
     if known is None:
         return {}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from louver.trusted.apps import formats, startup, terminal
 from louver.trusted.apps.cli_connection import opened
+from louver.trusted.client.inside import context_of
 
 if TYPE_CHECKING:
     from louver.trusted.executor.transfer import Filled
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
         counts = transfer.encrypt(
-            connection.context, options.file, progress=progress, names=options.tables
+            context_of(connection), options.file, progress=progress, names=options.tables
         )
     report(options, counts, time.perf_counter() - start, "encrypted")
     return 0
@@ -66,7 +67,7 @@ def _estimate(options: argparse.Namespace) -> int:
     connection = connect(
         "duckdb:///:memory:", options.keys, profile=options.profile, policy=options.policy
     )
-    traffic = connection.context.engine.traffic
+    traffic = context_of(connection).engine.traffic
     before = traffic.bytes_out
 
     def filled(table: str, rows: int, seconds: float) -> None:
@@ -78,7 +79,7 @@ def _estimate(options: argparse.Namespace) -> int:
     with connection:
         done: Filled = filled
         transfer.encrypt(
-            connection.context, options.file, names=options.tables, most_rows=SAMPLE_ROWS,
+            context_of(connection), options.file, names=options.tables, most_rows=SAMPLE_ROWS,
             filled=done,
         )  # fmt: skip
     if options.json:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import database, opened
+from louver.trusted.client.inside import session_of
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -61,7 +62,7 @@ def explained(
     texts = split(text, values)
     if len(texts) != 1:
         raise errors.make("sql.syntax", detail="explain takes one statement")
-    session = connection.session
+    session = session_of(connection)
     leakage = leakage and is_query(lexer.tokens(texts[0].plain))
     bound = session.bound(texts[0], values)
     return str(session.explained(texts[0], bound, leakage=leakage, form=form))

@@ -10,6 +10,7 @@ import time
 
 from louver.trusted.apps.cli_connection import opened
 from louver.trusted.apps.commands.encrypt import report
+from louver.trusted.client.inside import context_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +25,6 @@ def run(options: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
-        counts = transfer.export(connection.context, options.file, progress=progress)
+        counts = transfer.export(context_of(connection), options.file, progress=progress)
     report(options, counts, time.perf_counter() - start, "exported")
     return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import opened
+from louver.trusted.client.inside import session_of
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -55,7 +56,7 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
             first, *rest = textwrap.wrap(text, max(width - 12, 40)) if width else [text]
             sign = "!" if level in SEVERE else " "
             lines += [f"{sign} {mark}{first}", *(" " * 12 + line for line in rest)]
-    if not lines and not connection.session.transactional:
+    if not lines and not session_of(connection).transactional:
         return ["No question was sent on this connection, and its ledger ends with it."]
     return lines or ["The server has learned nothing about an encrypted column."]
 
@@ -63,5 +64,5 @@ def sentences(connection: Connection, table: str | None = None, *, width: int = 
 def _rows(connection: Connection, table: str | None) -> list[tuple[str, str, str, str]]:
     from louver.trusted.executor import reported_leakage
 
-    answer = reported_leakage.answer(connection.session.context, table)
+    answer = reported_leakage.answer(session_of(connection).context, table)
     return [] if answer.rows is None else [tuple(row.values()) for row in answer.rows.to_pylist()]

@@ -16,6 +16,7 @@ from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.answers import shown, statements
 from louver.trusted.apps.cli_connection import opened
+from louver.trusted.client.inside import session_of
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -68,7 +69,7 @@ def run_statements(connection: Connection, texts: list[str], options: argparse.N
 
 def end_transaction(connection: Connection, *, as_json: bool) -> int:
     """Roll back a transaction that is still open, and report that as an error."""
-    if not connection.session.in_transaction:
+    if not session_of(connection).in_transaction:
         return 0
     connection.rollback()
     return terminal.fail(errors.make("transaction.dropped"), as_json)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from louver import errors
 from louver.trusted.apps import terminal
 from louver.trusted.apps.cli_connection import database, opened
+from louver.trusted.client.inside import context_of, session_of
 
 if TYPE_CHECKING:
     from louver.trusted.client.dbapi import Connection
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         terminal.say("the pinned version of this database was forgotten")
     with opened(options, providers=True) as connection:
         if options.resume_sums:
-            connection.context.stopped.resume()
+            context_of(connection).stopped.resume()
             terminal.say("the server sums every column again")
         state = status(connection)
     if options.json:
@@ -82,7 +83,7 @@ def _providers(options: argparse.Namespace) -> int:
     from louver.trusted.executor.private.session import ProviderSession
 
     with opened(options, providers=True) as connection:
-        session = connection.session
+        session = session_of(connection)
         if not isinstance(session, ProviderSession):
             raise errors.make("internal", detail="providers without a fleet")
         fleet = session.context.fleet
@@ -108,7 +109,7 @@ def status(connection: Connection) -> dict[str, Any]:
     """The state as plain data."""
     from louver.trusted.executor import transaction
 
-    context = connection.context
+    context = context_of(connection)
     transaction.refresh(context)
     catalog, ledger, pin = context.catalog, context.ledger, context.store.pin
     seen = pin.read()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import louver
 from louver.trusted.apps import terminal
+from louver.trusted.client.inside import context_of
 
 CEILINGS = ("access", "equality", "order")
 QUERY = "SELECT name, salary FROM staff WHERE dept = 'sales' AND born < DATE '1975-01-01'"
@@ -38,7 +39,7 @@ def explained() -> dict[str, str]:
             connection.execute(_TABLE.format(ceiling))
             connection.execute(_ROWS)
             text = connection.execute(f"EXPLAIN (LEAKAGE) {QUERY}").fetchall()[0][1]
-            table = connection.context.catalog.table("main", "staff")
+            table = context_of(connection).catalog.table("main", "staff")
             for column in table.columns if table is not None else ():
                 for representation, stored in column.stored.items():
                     text = text.replace(stored, f"{column.name}_{representation}")

@@ -18,6 +18,7 @@ from louver.trusted.apps.demo import flights
 from louver.trusted.apps.demo_console import Console
 from louver.trusted.client.connect import make_keys, open_session
 from louver.trusted.client.dbapi import Connection
+from louver.trusted.client.inside import context_of
 from louver.trusted.client.relation import Relation
 from louver.trusted.executor.progress import bar
 from louver.wire.messages import Statement
@@ -90,7 +91,7 @@ class Demonstration:
             self._connection.execute(statement)
         self._console.say("you write", "dim")
         self._console.code(query.sql)
-        known = set(self._connection.context.ledger.facts())
+        known = set(context_of(self._connection).ledger.facts())
         self._tap.records.clear()
         start = time.perf_counter()
         relation = self._connection.sql(query.sql)
@@ -98,7 +99,7 @@ class Demonstration:
         relation.execute()
         spent_ms = (time.perf_counter() - start) * 1000
         self._sent(relation)
-        new = [f for f in self._connection.context.ledger.facts() if f not in known]
+        new = [f for f in context_of(self._connection).ledger.facts() if f not in known]
         self._console.say("and learns", "dim")
         for fact in dict.fromkeys((fact.level, fact.text) for fact in new):
             self._fact(*fact)

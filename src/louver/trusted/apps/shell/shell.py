@@ -15,6 +15,7 @@ from louver.trusted.apps.shell import history, reading
 from louver.trusted.apps.shell.output import Output
 from louver.trusted.apps.shell.words import WORDS
 from louver.trusted.client.dbapi import Connection
+from louver.trusted.client.inside import session_of
 from louver.trusted.client.relation import Relation
 
 _END = "louver_end_of_text"
@@ -46,7 +47,7 @@ class Shell:
 
     def run(self) -> int:
         """Read and run statements until the user quits. Returns the exit code."""
-        context = self._connection.session.context
+        context = session_of(self._connection).context
         self._reader = reading.reader(lambda: context.catalog, ends)
         location = context.engine.address or "in memory"
         terminal.say(f"louver: {location}. End statements with ;  \\? for help, \\q to quit.")
@@ -132,7 +133,7 @@ class Shell:
 
     def _may_leave(self) -> bool:
         """Whether the shell may end: an open transaction is committed or given up first."""
-        if not self._connection.session.in_transaction or self._reader is None:
+        if not session_of(self._connection).in_transaction or self._reader is None:
             return True
         if not sys.stdin.isatty():
             return True
@@ -142,7 +143,7 @@ class Shell:
             return False
         if fold(reply.strip())[:1] == "c":
             self._guarded(self._connection.commit)
-            return not self._connection.session.in_transaction
+            return not session_of(self._connection).in_transaction
         if fold(reply.strip())[:1] == "r":
             self._connection.rollback()
             return True
