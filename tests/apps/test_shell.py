@@ -247,6 +247,15 @@ def test_what_is_plain_for_certain_is_stored_as_typed(catalog: Catalog) -> None:
         assert masked(statement, catalog) == statement
 
 
+@pytest.mark.parametrize("command", ["\\e", "\\copy", "\\E", "\\x", "\\q", "\\set"])
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", "; ", "  "])
+def test_commands_of_the_shell_are_masked(command: str, blank: str, catalog: Catalog) -> None:
+    """Whatever stands between a command and a statement, and also where none belongs."""
+    line = f" {command}{blank}SELECT * FROM staff WHERE name = 'Cleopatra'"
+    assert "Cleopatra" not in masked(line, catalog)
+    assert masked("\\i 'my file.sql'", catalog) == "\\i 'my file.sql'"
+
+
 def test_the_history_file(tmp_path: Path) -> None:
     run(TABLES, folder=tmp_path)
     file = tmp_path / "state" / "history"

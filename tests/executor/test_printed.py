@@ -92,3 +92,15 @@ def test_unknown_options_are_refused(options: str, open_twin: Callable[..., Twin
     with pytest.raises(errors.ProgrammingError) as caught:
         twin.louver.execute(f"CREATE TABLE t (a VARCHAR ENC WITH ({options}))")
     assert caught.value.code == "enc.options"
+
+
+def test_names_that_are_enc(open_twin: Callable[..., Twin]) -> None:
+    """DuckDB prints ENC without quotes, also where a foreign key names a table or column so."""
+    twin = open_twin()
+    twin.louver.execute('CREATE TABLE "ENC" ("ENC" VARCHAR ENC PRIMARY KEY)')
+    twin.louver.execute('CREATE TABLE t (a VARCHAR ENC REFERENCES "ENC" ("ENC"), b VARCHAR ENC)')
+    before = shape(twin.table("t"))
+    ((_, printed),) = twin.rows("SHOW CREATE TABLE t")
+    twin.louver.execute("DROP TABLE t")
+    twin.louver.execute(printed)
+    assert shape(twin.table("t")) == before

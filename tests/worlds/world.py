@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -31,6 +31,7 @@ _OURS = re.compile(
     r"\s*(ALTER TABLE .* ALTER COLUMN .* MAY REVEAL|SET (link|lake)_|EXPORT)",
     re.IGNORECASE | re.DOTALL,
 )
+_DESCRIBED = ["column_name", "column_type", "null", "key", "default", "extra"]
 _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE\b)?(\s*\([^)]*\))?", re.IGNORECASE)
 
 
@@ -113,7 +114,7 @@ class World:
             try:
                 answer = session.execute(text, parameters or None)
                 if answer.rows is not None:
-                    rows = shown(session.python_rows(answer.rows))
+                    rows = shown(session.python_rows(answer.rows), answer.rows.column_names)
             except errors.Error as caught:
                 error = caught
         new = self.records[before:]
@@ -194,6 +195,10 @@ def _is_told(record: Any) -> bool:
     return isinstance(message, Statement) and message.sql == control.LEDGER_APPEND
 
 
-def shown(rows: list[tuple[Any, ...]]) -> list[str]:
-    """Rows as a multiset."""
+def shown(rows: list[tuple[Any, ...]], names: Sequence[str] = ()) -> list[str]:
+    """Rows as a multiset. In the last column of DESCRIBE, which is NULL in DuckDB, Louver writes
+    what ENC is.
+    """
+    if list(names) == _DESCRIBED:
+        rows = [(*row[:-1], None) for row in rows]
     return sorted(map(repr, rows))

@@ -9,6 +9,7 @@ full`` stores statements as typed, ``\set history off`` stores none.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -33,6 +34,9 @@ _COMPARISONS = frozenset(("=", "==", "<", ">", "<=", ">=", "<>", "!=", "LIKE", "
 #: What may precede a column that is compared, and follow the literal.
 _BEFORE = frozenset(("WHERE", "AND", "OR", "NOT", "(", "HAVING", "WHEN", "BETWEEN"))
 _AFTER = frozenset(("AND", "OR", ")", "ORDER", "GROUP", "LIMIT", "THEN", "HAVING", ";", "OFFSET"))
+_COMMAND = re.compile(r"\s*(\\[^\s;'\"]*)[\s;]*")
+#: Commands that take names of files, which are stored as typed.
+_OF_FILES = frozenset(("\\I", "\\O"))
 #: First words of statements whose literals can be attributed.
 _KINDS = frozenset(("SELECT", "FROM", "INSERT", "UPDATE", "DELETE"))
 
@@ -67,11 +71,10 @@ def path() -> Path:
 def masked(text: str, catalog: Catalog) -> str:
     """The text without literals of encrypted columns; "" if it cannot be cut into tokens."""
     command, statement = "", text
-    if text.lstrip().startswith("\\"):
-        command, _, statement = text.lstrip().partition(" ")
-        command += " " if statement else ""
-        if keyword(command.strip()) not in ("\\E", "\\COPY"):
+    if match := _COMMAND.match(text):
+        if keyword(match[1]) in _OF_FILES:
             return text
+        command, statement = match[0].lstrip(), text[match.end() :]
     plain = "; ".join(part.plain for part in lexer.split(statement))
     try:
         tokens = lexer.tokens(plain)

@@ -119,6 +119,9 @@ def _clause(element: list[Token], *, typed: bool) -> tuple[Declared, int, int] |
             constraint = constraint or word
         if word != "ENC" or token.token_type != TokenType.VAR:
             continue
+        if keyword(element[index - 1].text) == "REFERENCES" or element[index - 1].text == ".":
+            # The name of a table, which DuckDB prints without quotes.
+            continue
         if (index == 1 and typed) or constraint:
             raise errors.make(
                 "sql.enc_misplaced", column=element[0].text, example=_example(element, index)
