@@ -48,6 +48,15 @@ def test_statements(home: Path, statement: str, wanted: str) -> None:
     assert "RETURNING" not in message
 
 
+def test_explain_counts_shares_where_there_are_some(home: Path) -> None:
+    run("CREATE TABLE shared (s BIGINT ENC USING sdb, b INT, n TEXT ENC)", folder=home)
+    text = run("EXPLAIN SELECT sum(s), min(b) FROM shared", folder=home).stdout
+    assert "open     1 column (1 share) of about 1 row," in text
+    text = run("EXPLAIN SELECT n, s FROM shared", folder=home).stdout
+    assert "open     2 columns of about" in text
+    assert "share)" not in text
+
+
 def test_names_like_keywords_are_columns(home: Path) -> None:
     run('CREATE TABLE words (encrypted INT, "may" INT ENC, reveal INT)', folder=home)
     run("CREATE TABLE others (a INT DEFAULT 3, encrypted TEXT ENC)", folder=home)

@@ -34,9 +34,8 @@ def explain(
     for remote in plan.remotes:
         opened = [o for o in remote.outputs if o.kind in (SEALED, "share", "average")]
         shares = sum(o.kind == "share" for o in opened)
-        lines.append(
-            f"open     {len(opened)} columns ({shares} of them shares)" + _expected(remote)
-        )
+        parts = f" ({_counted(shares, 'share')})" if shares else ""
+        lines.append(f"open     {_counted(len(opened), 'column')}{parts}{_expected(remote)}")
     lines.append(_block("home", home_sql))
     if new is not None:
         lines += leakage(new, paid, warnings)
@@ -55,7 +54,12 @@ def _expected(remote: RemoteQuery) -> str:
     """How large an answer is expected to be, where the planner made a guess."""
     if not remote.width:
         return ""
-    return f" of about {remote.rows:.0f} rows, {_bytes(remote.rows * remote.width)}"
+    rows = _counted(round(remote.rows), "row")
+    return f" of about {rows}, {_bytes(remote.rows * remote.width)}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _bytes(size: float) -> str:
