@@ -94,6 +94,10 @@ def test_create(home: Path) -> None:
     run("load", "fresh", "new.csv", *words, folder=home, code=1)
     assert len(rows(home, "fresh")) == 2
     run("load", "other", "-", "--create", folder=home, code=2)
+    (home / "policy.toml").write_text('[ruled]\nborn = "plain"\n')
+    run("load", "ruled", "new.csv", *words, "--policy", "policy.toml", folder=home)
+    status = run("status", folder=home).stdout
+    assert "table ruled: 2 rows; Name sealed, may reveal access, born plain, size" in status
 
 
 def text_of(dice: Random) -> str:

@@ -102,6 +102,52 @@ def test_a_policy_decides_what_is_not_said(tmp_path: Path) -> None:
         assert [c.name for c in table.columns if c.encrypted] == ["Name", "salary"]
 
 
+def protections(con: louver.Connection, table: str) -> dict[str, str]:
+    """Scheme and ceiling of the columns that are encrypted."""
+    entry = context_of(con).catalog.named("", table)
+    return {c.name: f"{c.scheme} {c.ceiling}" for c in entry.columns if c.encrypted}
+
+
+def test_a_policy_of_one_load(con: louver.Connection, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[people]\nNAME = { may_reveal = "equality" }\nborn = "plain"\n')
+    wanted = {"salary": "sealed access", "tags": "sealed access", "rate": "sealed access"}
+    assert con.load("people", ROWS, policy=policy) == 3
+    assert protections(con, "people") == {"Name": "sealed equality", **wanted}
+    with pytest.raises(louver.ProgrammingError, match="exists already"):
+        con.load("people", ROWS, policy=policy)
+    con.load("main.other", ROWS, policy=str(policy))
+    assert protections(con, "other") == dict.fromkeys(ROWS.column_names, "sealed access")
+    con.execute("DROP TABLE people")
+    con.load("people", ROWS, policy=policy, encrypt={"born": "MAY REVEAL size"})
+    assert protections(con, "people")["born"] == "sealed size", "what the call says goes first"
+    con.execute("CREATE TABLE later (name VARCHAR)")
+    assert protections(con, "later") == {}, "the policy was that of the load"
+
+
+def test_a_policy_of_one_load_that_cannot_be_used(con: louver.Connection, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[people]\nsalery = "enc"\n')
+    with pytest.raises(louver.Error, match="salery"):
+        con.load("people", ROWS, policy=policy)
+    with pytest.raises(louver.Error, match=r"missing\.toml"):
+        con.load("people", ROWS, policy=tmp_path / "missing.toml")
+    with pytest.raises(louver.Error, match="computed from"):
+        con.load("people", con.sql("SELECT 1 AS a"), policy=policy)
+    assert con.sql("SHOW TABLES").fetchall() == []
+
+
+def test_the_profile_is_that_of_the_connection(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    with connection(profile="cryptdb") as con:
+        policy.write_text("[people]\n")
+        con.load("people", ROWS.select(["salary"]), policy=policy)
+        policy.write_text('profile = "sealed"\n')
+        con.load("other", ROWS.select(["salary"]), policy=policy)
+        assert protections(con, "people") == {"salary": "onion order"}
+        assert protections(con, "other") == {"salary": "sealed access"}
+
+
 def test_a_table_without_encryption_is_reported_once(con: louver.Connection) -> None:
     with pytest.warns(louver.LeakageWarning, match="plain text"):
         con.load("open_", ROWS)

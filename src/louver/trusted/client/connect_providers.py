@@ -44,6 +44,7 @@ class ProviderConnection(Connection):
         encrypt: Any = None,
         progress: Progress | None = None,
         form: object = None,
+        policy: object = None,
     ) -> int:
         """Not here."""
         raise _refused("loading a table")

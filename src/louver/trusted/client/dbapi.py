@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -110,6 +111,7 @@ class Connection(Sources):
         encrypt: Encrypt = None,
         progress: Progress | None = None,
         form: CsvForm | None = None,
+        policy: str | os.PathLike[str] | None = None,
     ) -> int:
         """Append rows to a table, all or nothing: of Arrow, a DataFrame, a relation, or Parquet,
         CSV or JSON files. Returns the number of rows.
@@ -123,6 +125,8 @@ class Connection(Sources):
             progress: called with the number of rows loaded and the total, or None if the total is
                 unknown.
             form: how CSV files are written.
+            policy: a policy file for a new table, whose columns are ENC as it says; those that it
+                does not name are ENC too. ``encrypt`` goes first.
 
         Raises:
             errors.Error: ``load.*`` for data that does not fit; no row is loaded then.
@@ -131,14 +135,15 @@ class Connection(Sources):
         from louver.trusted.executor.progress import bar
 
         self._require_open()
+        errors.refuse_keys(policy)
         with self._lock, contained(self._session), bar(progress) as report:
             if isinstance(data, relations.Relation):
                 exists = load_created.is_there(self._context, table)
-                if encrypt is not None:
+                if encrypt is not None or policy is not None:
                     detail = "a relation's columns are kept as what they are computed from"
                     raise errors.make("load.encrypt", table=table, detail=detail)
                 return relations.stored(data, table, create=not exists)
-            answer = load_created.loaded(self._context, table, data, encrypt, report, form)
+            answer = load_created.loaded(self._context, table, data, encrypt, report, form, policy)
             return warned(answer).affected
 
     def begin(self) -> None:

@@ -1,10 +1,15 @@
 """`con.load` into a table that is not there yet: its columns are those of the data, with ENC for
 the columns that are named, by the policy for the others.
+
+A policy that is given for one load, as `louver load --create` has one, decides for every column:
+those that it does not name are ENC.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from louver import errors
 from louver.names import fold, quoted
@@ -14,6 +19,8 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.csv_files import CsvForm
 from louver.trusted.executor.load import Progress, load
 from louver.trusted.executor.load_sources import columns_of
+from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.schema.tables import label_of
 from louver.trusted.planner.sql import lexer
 
 Encrypt = bool | Iterable[str] | Mapping[str, str | None] | None
@@ -35,19 +42,20 @@ def loaded(
     encrypt: Encrypt = None,
     progress: Progress | None = None,
     form: CsvForm | None = None,
+    policy: str | os.PathLike[str] | None = None,
 ) -> Answer:
     """Load a source; a table that is not there is created with it, both or neither. ``form`` is how
-    CSV files are written.
+    CSV files are written, ``policy`` a file that decides how the columns of a new table are kept.
     """
     if is_there(context, name):
-        if encrypt is not None and encrypt is not False:
+        if policy is not None or (encrypt is not None and encrypt is not False):
             raise errors.make("load.encrypt", table=name, detail="the table exists already")
         return load(context, name, source, progress, form)
     if context.in_transaction:
-        return _created(context, name, source, encrypt, progress, form)
+        return _created(context, name, source, encrypt, progress, form, policy)
     transaction.begin(context)
     try:
-        answer = _created(context, name, source, encrypt, progress, form)
+        answer = _created(context, name, source, encrypt, progress, form, policy)
     except BaseException:
         transaction.rollback(context)
         raise
@@ -62,10 +70,16 @@ def _created(
     encrypt: Encrypt,
     progress: Progress | None,
     form: CsvForm | None,
+    policy: str | os.PathLike[str] | None,
 ) -> Answer:
     schema, table = _parts(name)
     columns = columns_of(context, source, form or CsvForm())
-    clauses = _clauses(name, [column for column, _ in columns], encrypt)
+    names = [column for column, _ in columns]
+    clauses = _clauses(name, names, encrypt)
+    if policy is not None:
+        rules = Policy.read(policy, default=context.policy.profile)
+        context = replace(context, policy=rules.stored_as(context.policy.storage))
+        clauses = _ruled(rules, label_of(schema or "main", table), names) | clauses
     body = ", ".join(
         f"{quoted(column)} {type_}{clauses.get(fold(column), '')}" for column, type_ in columns
     )
@@ -96,6 +110,12 @@ def _clauses(table: str, columns: list[str], encrypt: Encrypt) -> dict[str, str]
         for column, clause in named.items()
         if clause is not None
     }
+
+
+def _ruled(policy: Policy, label: str, columns: list[str]) -> dict[str, str]:
+    """ENC for every column but those that a policy calls plain, by folded name."""
+    rules = {column: policy.rule(label, column) for column in columns}
+    return {fold(name): " ENC" for name, rule in rules.items() if rule is None or not rule.plain}
 
 
 def _parts(name: str) -> tuple[str, str]:

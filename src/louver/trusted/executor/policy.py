@@ -57,8 +57,12 @@ class Policy:
         return self if storage == self.storage else replace(self, storage=storage)
 
     @staticmethod
-    def read(path: str | os.PathLike[str], profile: str | None = None) -> Policy:
-        """The policy of a TOML file; `profile` goes before the one that the file names."""
+    def read(
+        path: str | os.PathLike[str], profile: str | None = None, default: str = SEALED
+    ) -> Policy:
+        """The policy of a TOML file; `profile` goes before the one that the file names, `default`
+        is that of a file which names none.
+        """
         path_text = os.fspath(path)
         try:
             text = Path(path_text).read_text(encoding="utf-8")
@@ -69,13 +73,15 @@ class Policy:
             body = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise errors.make("policy.format", path=path_text, detail=str(error)) from None
-        return Policy.parse(body, path_text, profile)
+        return Policy.parse(body, path_text, profile, default)
 
     @staticmethod
-    def parse(body: Mapping[str, Any], path: str, profile: str | None = None) -> Policy:
+    def parse(
+        body: Mapping[str, Any], path: str, profile: str | None = None, default: str = SEALED
+    ) -> Policy:
         """The policy of a parsed TOML document; every word is checked."""
         rules: dict[tuple[str, str], Rule] = {}
-        named: str = SEALED
+        named = default
         for section, entries in body.items():
             if section == "profile" and isinstance(entries, str):
                 named = entries

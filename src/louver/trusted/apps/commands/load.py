@@ -66,4 +66,7 @@ def _load(connection: Connection, options: argparse.Namespace, form: CsvForm) ->
     if options.file == "-":
         raise errors.make("usage", detail="--create reads the types first, which stdin cannot give")
     # ENC without a scheme: profile and policy say what it means.
-    return connection.load(options.table, options.file, encrypt=True, form=form)
+    encrypt = True if options.policy is None else None
+    return connection.load(
+        options.table, options.file, encrypt=encrypt, form=form, policy=options.policy
+    )
