@@ -41,6 +41,6 @@ def test_explain_expects_groups_of_a_query_that_the_server_runs_whole(open_conne
     connection.execute("INSERT INTO t SELECT 'v' || (i % 3), i FROM range(900) r(i)")
     grouped = "SELECT a, count(*) FROM t GROUP BY a"
     assert "of about 3 rows" in connection.sql(grouped).explain()
-    assert "of about 1 rows," in connection.sql("SELECT sum(b) FROM t").explain()
+    assert "of about 1 row," in connection.sql("SELECT sum(b) FROM t").explain()
     explanation = json.loads(connection.sql(grouped).explain(format="json"))
     assert explanation["servers"][0]["expected_rows"] == 3

@@ -33,8 +33,7 @@ def _rows(*rows: Row) -> pa.Table:
 
 
 def _prepared(home: LocalEngine) -> int:
-    names = home.workspace.execute("SELECT name FROM duckdb_prepared_statements()").fetchall()
-    return len(names)
+    return len(home._repeated._statements)
 
 
 def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
@@ -57,8 +56,8 @@ def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
 def test_rows_are_not_kept(home: LocalEngine) -> None:
     """What was read is let go of."""
     home.finish_over("found", COLUMNS, _rows((1, "x")), QUERY)
-    (query,) = home._repeated._known.values()
-    assert query.incoming.rows.num_rows == 0
+    (incoming,) = home._repeated._incoming.values()
+    assert incoming.rows.num_rows == 0
 
 
 def test_rows_of_other_types_are_read_as_such(home: LocalEngine) -> None:

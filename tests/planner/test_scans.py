@@ -190,7 +190,7 @@ def test_the_link_decides_what_pays(twin) -> None:
             connection.execute(f"SET {name} = {value}")
         assert caught.value.code == "setting.value"
     explanation = connection.sql("SELECT list(v) FROM fact WHERE k = 3").explain()
-    assert "of about 1 rows, " in explanation, explanation
+    assert "of about 1 row, " in explanation, explanation
 
 
 TABLES = {"fact": ("k", "d", "s", "v"), "dim": ("d", "y"), "shop": ("s", "d")}

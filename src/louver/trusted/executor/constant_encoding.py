@@ -4,6 +4,7 @@ domain, and encoded there by the scheme that is asked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from louver.wire.messages import Constant
 
 Evaluate = Callable[[str], pa.Array]
 """The value of a constant expression: an array of one element."""
+#: What is a whole number under any settings, and fits 64 bits: no engine need say which.
+_WHOLE_NUMBER = re.compile(r"\(?(-?[0-9]{1,18})\)?")
 
 
 def code(
@@ -26,7 +29,10 @@ def code(
     literals: Sequence[str],
 ) -> Constant:  # fmt: skip
     """What is bound for a constant: None for NULL, else what its scheme makes of it."""
-    value = exact(evaluate(fill(item.text, list(literals))), code_domain(column.type) or "")
+    text = fill(item.text, list(literals))
+    whole = _WHOLE_NUMBER.fullmatch(text)
+    number = pa.array([int(whole[1])], pa.int64()) if whole else evaluate(text)
+    value = exact(number, code_domain(column.type) or "")
     if value is None:
         return None
     return schemes.encode(keys, table, column, item.onion, value, item.sign)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
+from louver import errors
 from louver.names import keyword
 from louver.trusted.executor import (
     binding,
@@ -18,8 +20,11 @@ from louver.trusted.executor import (
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock, Described
+from louver.trusted.executor.binding import Bound
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.local import exact
+from louver.trusted.executor.local.local_engine import Answers, LocalEngine
 from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.storage import translate_reply_errors
 from louver.trusted.planner.ir import Plan
@@ -30,6 +35,10 @@ from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.facts import condition_of
+
+MOST_ROWS = 2_048
+"""Rows that are read as they came; DuckDB knows more of those in a table, such as their order."""
+_OPENED = re.compile(r"SELECT ((?:louver_c\d+(?:, )?)+) FROM louver_rows")
 
 
 def select(
@@ -101,7 +110,7 @@ def _select(
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):
-        rows = context.local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
+        rows = _finished(context.local, plan, ready, answers)
     transaction.keep_sequences(context, tokens)
     columns = list(zip(plan.names, plan.types, strict=True))
     if pivots(tokens):
@@ -123,6 +132,40 @@ def changes(tokens: Sequence[Token]) -> str:
         if depth == 0 and word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
             return word
     return ""
+
+
+def _finished(local: LocalEngine, plan: Plan, ready: Bound, answers: Answers) -> pa.Table:
+    """The result of a plan, from its opened answers."""
+    if plan.alone and len(answers) == 1:
+        ((columns, rows),) = answers.values()
+        opened = _as_opened(local, plan, ready.home_sql, rows)
+        if opened is not None:
+            return opened
+        if rows.num_rows <= MOST_ROWS and not any(map(exact.may_change, plan.types)):
+            try:
+                return local.finish_over(
+                    plan.alone, columns, rows, ready.home_sql, ready.home_parameters
+                )
+            except errors.Error:
+                # The text may name its table in a way that only a table has; if it is wrong, the
+                # message is to be about the user's own text.
+                pass
+    return local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
+
+
+def _as_opened(local: LocalEngine, plan: Plan, sql: str, rows: pa.Table) -> pa.Table | None:
+    """The answer itself, where its columns are the result's, in their types; else None."""
+    match = _OPENED.fullmatch(sql)
+    if match is None or any(map(exact.may_change, plan.types)):
+        return None
+    names = match[1].split(", ")
+    wanted = [local.arrow_field(type_).type for type_ in plan.types]
+    if len(names) != len(wanted) or not set(names) <= set(rows.column_names):
+        return None
+    chosen = [rows.column(name) for name in names]
+    if [column.type for column in chosen] != wanted:
+        return None
+    return pa.Table.from_arrays(chosen, names=[f"c{index}" for index in range(len(names))])
 
 
 def stated(context: Context, plan: Plan, shape: lexer.Shape) -> list[Fact]:

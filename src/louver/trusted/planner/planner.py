@@ -167,6 +167,7 @@ class Planner:
             names=tuple(name for name, _ in described),
             types=tuple(type_ for _, type_ in described),
             fixed=fixed,
+            alone=table_scans.alone(plan, written.tree, views=bool(resolver.views)),
         )
         self._require_allowed(plan, catalog)
         self._spent("rewrite", start)

@@ -18,12 +18,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import quoted
-from louver.untrusted.engines import (
-    feeding,
-    memory,
-    server_functions,
-    settings,
-)
+from louver.untrusted.engines import prepared, server_functions, settings
 from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.engines.failures import quietly, translated
 from louver.untrusted.engines.interruption import CtrlC
@@ -35,7 +30,6 @@ if TYPE_CHECKING:
 
 MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
-_VALUE_CACHE_LIMIT = 64
 _names = itertools.count()
 
 
@@ -69,7 +63,7 @@ class DuckDBEngine:
         self._connection = connection
         self._open = True
         self._stream: _LiveStream | None = None
-        self._prepared: dict[str, list[duckdb.Statement]] = {}
+        self._prepared = prepared.Prepared(connection)
         self.in_transaction = self._unended = False
         self.traffic = Traffic()
 
@@ -122,7 +116,7 @@ class DuckDBEngine:
                 row = connection.fetchone()
         else:
             with translated(self.address):
-                row = self._connection.execute(self._prepare(statement.sql)[0]).fetchone()
+                row = self._connection.execute(self._prepared.named(statement.sql)).fetchone()
         results = cast(Constant, row[0]) if row else None
         self.traffic.bytes_in += len(results) if isinstance(results, bytes) else 8
         self.traffic.rows_in += 1
@@ -148,8 +142,14 @@ class DuckDBEngine:
         columns = ", ".join(quoted(column) for column in rows.schema.names)
         sql = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {name}"
         if isinstance(rows, pa.Table):
+            few = prepared.values_of(table, rows)
+            if few is not None:
+                self.run(Statement(few[0], tuple(few[1]), kind="write"))
+                return
             self.run(Statement(sql, kind="write", tables={name: rows}))
             return
+        from louver.untrusted.engines import memory
+
         own = not self.in_transaction
         if own:
             self.begin()
@@ -165,6 +165,8 @@ class DuckDBEngine:
             self.commit()
 
     def _append_stream(self, sql: str, name: str, rows: pa.RecordBatchReader) -> None:
+        from louver.untrusted.engines import feeding
+
         for part in feeding.statements(rows):
             self._settle()
             self._send(Statement(sql, kind="write"))
@@ -250,19 +252,9 @@ class DuckDBEngine:
     def _execute(self, statement: Statement) -> duckdb.DuckDBPyConnection:
         with CtrlC(self.interrupt):
             if statement.constants:
-                return self._connection.execute(statement.sql, list(statement.constants))
+                parsed = self._prepared.statement(statement.sql)
+                return self._connection.execute(parsed, list(statement.constants))
             return self._connection.execute(statement.sql)
-
-    def _prepare(self, sql: str) -> list[duckdb.Statement]:
-        cached = self._prepared.get(sql)
-        if cached is None:
-            if len(self._prepared) >= _VALUE_CACHE_LIMIT:
-                self._prepared.clear()
-            name = f"louver_value_{next(_names)}"
-            self._connection.execute(f"PREPARE {name} AS {sql}")
-            cached = self._connection.extract_statements(f"EXECUTE {name}")
-            self._prepared[sql] = cached
-        return cached
 
     def _register(self, statement: Statement) -> list[str]:
         registered: list[str] = []

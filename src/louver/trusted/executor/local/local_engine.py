@@ -292,10 +292,12 @@ class LocalEngine:
                 return rows
             return self._fetched(self._execute(self.workspace, sql, parameters))
 
-    def finish_over(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:
+    def finish_over(
+        self, name: str, columns: Columns, rows: pa.Table, sql: str, parameters: Parameters = ()
+    ) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name; see `Repeated.run`."""
         with translated(), CtrlC(self.workspace.interrupt):
-            return self._repeated.run(name, columns, rows, sql)
+            return self._repeated.run(name, columns, rows, sql, parameters)
 
     @contextmanager
     def _filled(self, answers: Answers, *, keeps: bool) -> Iterator[None]:

@@ -1,29 +1,31 @@
-"""Queries over rows that come in from elsewhere, each prepared once for all rows to come.
+"""Queries over a few rows that come in from elsewhere, of which only the rows are new.
 
-What a prepared query reads is a stream, which is opened anew whenever it runs. So nothing is
-registered, bound or planned again where only the rows are others.
+What such a query reads is a stream, which is opened anew whenever it runs. So nothing is filled,
+registered or parsed again where only the rows are others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from louver.names import quoted
 from louver.trusted.executor.local import arrow_values
 
 MOST = 256
+_ALL = 1 << 62
 
 Columns = Sequence[tuple[str, str]]
 
 
 class _Incoming:
-    """Where a prepared query finds the rows of the moment."""
+    """Where queries find the rows of the moment, under a name in a connection."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, number: int, schema: pa.Schema) -> None:
+        self.reads = f"louver_incoming_{number}"
         self.schema = schema
         self.nothing = schema.empty_table()
         self.rows = self.nothing
@@ -33,77 +35,70 @@ class _Incoming:
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """A query under its name in a connection, and what it reads."""
-
-    number: int
-    incoming: _Incoming
-
-    @property
-    def name(self) -> str:
-        return f"louver_query_{self.number}"
-
-    @property
-    def reads(self) -> str:
-        return f"louver_incoming_{self.number}"
-
-
 class Repeated:
-    """The prepared queries of one connection; the oldest go first."""
+    """The streams and the parsed queries of one connection; the oldest go first."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Nothing is prepared yet."""
+        """Nothing is known yet."""
         self._connection = connection
-        self._known: dict[tuple[Columns, str], _Query] = {}
+        self._incoming: dict[tuple[tuple[str, str], ...], _Incoming] = {}
+        self._statements: dict[str, duckdb.Statement] = {}
         self._made = 0
 
-    def run(self, name: str, columns: Columns, rows: pa.Table, sql: str) -> pa.Table:
+    def run(
+        self, name: str, columns: Columns, rows: pa.Table, sql: str,
+        parameters: Sequence[object] | Mapping[str, object] = (),
+    ) -> pa.Table:  # fmt: skip
         """A query over `rows`, which stand under a name.
 
         Args:
             name: what the query calls the rows.
-            columns: a plain name and a DuckDB type for each column of the rows.
+            columns: a name and a DuckDB type for each column of the rows.
             rows: their columns are of these types, or cast to them.
-            sql: the query; it reads nothing else.
+            sql: the query, without WITH; it reads nothing else.
+            parameters: the values of its placeholders.
         """
-        key = (tuple(columns), sql)
-        cached = self._known.get(key)
-        # DuckDB reads the rows as the schema says that it was told of at first.
-        if cached is None or not cached.incoming.schema.equals(rows.schema):
-            cached = self._prepared(key, name, rows.schema)
-        cached.incoming.rows = arrow_values.readable(rows)
+        incoming = self._ready(tuple(columns), rows.schema)
+        items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
+        # No filter goes through a LIMIT: Arrow would decide it, to which NaN is greater than
+        # nothing and some types are unknown.
+        fenced = f"SELECT {items} FROM {incoming.reads} LIMIT {_ALL}"
+        entries = f"WITH {quoted(name)} AS ({fenced})"
+        text = f"{entries} {sql}"
+        statement = self._statements.get(text) or self._connection.extract_statements(text)[0]
+        incoming.rows = arrow_values.readable(rows)
         try:
-            return self._connection.execute(f"EXECUTE {cached.name}").to_arrow_table()
+            reply = self._connection.execute(statement, parameters or None).to_arrow_table()
         finally:
-            cached.incoming.rows = cached.incoming.nothing
+            incoming.rows = incoming.nothing
+        if text not in self._statements:
+            while len(self._statements) >= MOST:
+                self._statements.pop(next(iter(self._statements)))
+            self._statements[text] = statement
+        return reply
 
     def forget(self) -> None:
         """A setting has changed that queries may depend on."""
-        while self._known:
-            self._drop(next(iter(self._known)))
+        self._statements.clear()
+        while self._incoming:
+            self._drop(next(iter(self._incoming)))
 
-    def _prepared(self, key: tuple[Columns, str], name: str, schema: pa.Schema) -> _Query:
-        if key in self._known:
-            self._drop(key)
-        while len(self._known) >= MOST:
-            self._drop(next(iter(self._known)))
+    def _ready(self, columns: tuple[tuple[str, str], ...], schema: pa.Schema) -> _Incoming:
+        cached = self._incoming.get(columns)
+        if cached is not None and cached.schema.equals(schema):
+            return cached
+        if cached is not None:
+            # DuckDB reads the rows as the schema says that it was told of at first.
+            self._drop(columns)
+        while len(self._incoming) >= MOST:
+            self._drop(next(iter(self._incoming)))
         self._made += 1
-        cached = _Query(self._made, _Incoming(schema))
-        items = ", ".join(f"{column}::{type_} AS {column}" for column, type_ in key[0])
-        self._connection.register(cached.reads, cached.incoming)
-        try:
-            self._connection.execute(
-                f"PREPARE {cached.name} AS "
-                f"WITH {name} AS (SELECT {items} FROM {cached.reads}) {key[1]}"
-            )
-        except BaseException:
-            self._connection.unregister(cached.reads)
-            raise
-        self._known[key] = cached
+        cached = self._incoming[columns] = _Incoming(self._made, schema)
+        self._connection.register(cached.reads, cached)
         return cached
 
-    def _drop(self, key: tuple[Columns, str]) -> None:
-        query = self._known.pop(key)
-        self._connection.execute(f"DEALLOCATE {query.name}")
-        self._connection.unregister(query.reads)
+    def _drop(self, columns: tuple[tuple[str, str], ...]) -> None:
+        reads = self._incoming.pop(columns).reads
+        self._connection.unregister(reads)
+        mark = f"{reads} LIMIT"
+        self._statements = {s: known for s, known in self._statements.items() if mark not in s}

@@ -21,7 +21,9 @@ class Plan:
     answers; empty where it is the user's own text. ``reads_secret`` tells whether any encrypted
     column is read. ``opens`` are layers that the server must have opened first. ``replacements``
     say which tokens (first, last) of the user's own text are replaced locally, and by what.
-    ``fixed`` are the numbers of the statement, by position, that the plan holds for only.
+    ``fixed`` are the numbers of the statement, by position, that the plan holds for only. ``alone``
+    is the name by which what runs locally calls the rows of the one answer, where it reads nothing
+    else; "" where it may.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class Plan:
     types: tuple[str, ...] = ()
     fixed: tuple[tuple[int, str], ...] = ()
     reads_secret: bool = False
+    alone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

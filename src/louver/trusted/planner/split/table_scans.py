@@ -33,6 +33,11 @@ Describe = Callable[[str], list[tuple[str, str]]]
 _TOUCHY = frozenset(("rowid", "nextval", "currval", "setseed"))
 #: The planner's own marks in texts that it has not printed yet.
 _MARKS = frozenset("⟪⟫⟦⟧")
+#: What reads something else, or gives rows in an order that depends on how they are held.
+_BESIDE = (
+    exp.Query, exp.With, exp.Join, exp.Lateral, exp.Unnest, exp.TableSample, exp.Pivot,
+    exp.AggFunc, exp.Group, exp.Distinct, exp.Window, exp.Qualify,
+)  # fmt: skip
 
 
 def plan_scans(
@@ -80,6 +85,25 @@ def plan_scans(
     kind = "scans" if remotes else "home"
     secret = secret or bool(opens)
     return Plan(kind, tuple(remotes), "", tuple(leaks), tuple(opens), reads_secret=secret)
+
+
+def alone(plan: Plan, tree: exp.Expr | None, *, views: bool) -> str:
+    """The name by which what runs locally calls the rows of the one answer, where it reads nothing
+    else and takes them row by row: no table need be made of them. "" where it may do more.
+    """
+    if len(plan.remotes) != 1:
+        return ""
+    schema, name = plan.remotes[0].home
+    if plan.home_sql:
+        return name if not schema else ""
+    if plan.replacements or views or not isinstance(tree, exp.Select):
+        return ""
+    tables = list(tree.find_all(exp.Table))
+    beside = any(part is not tree for part in tree.find_all(*_BESIDE))
+    if len(tables) != 1 or beside or tables[0].args.get("db"):
+        return ""
+    plain = isinstance(tables[0].this, exp.Identifier) and fold(tables[0].name) == fold(name)
+    return tables[0].name if plain else ""
 
 
 def _says_more(other: Fact, leak: Fact) -> bool:
