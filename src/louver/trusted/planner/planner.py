@@ -22,6 +22,7 @@ from louver.trusted.planner.normal_form.judged import Written, better, judged
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.split import nested, subquery_pushdown, table_scans, whole_block
 from louver.trusted.planner.sql import lexer, selection
+from louver.trusted.planner.sql.placeholders import fixed_literals, fixed_texts
 from louver.trusted.planner.sql.resolver import Resolver, pivots
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.planner.sql.trees import local_text, parse
@@ -31,18 +32,8 @@ from louver.trusted.vault.levels import LEVELS
 Parameters = Sequence[object] | Mapping[str, object]
 MOST_SHAPES = 4096
 """Shapes whose plans are kept; the oldest go first."""
-MOST_VARIANTS = 16
-"""Plans of one shape that differ in a number which a plan depends on."""
-# A number that is an operand of one of these changes no name and no type of the answer.
-_FREE = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Add, exp.Sub,
-    exp.Mul, exp.Limit, exp.Offset,
-)  # fmt: skip
-# Functions whose types are those of their operands.
-_TRANSPARENT = (
-    exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Cast, exp.Abs, exp.Count, exp.Sum,
-    exp.Avg, exp.Min, exp.Max,
-)  # fmt: skip
+MOST_VARIANTS = 64
+"""Plans of one shape that differ in a number, or a bound text, which a plan depends on."""
 
 
 class HomeSchema(Protocol):
@@ -129,6 +120,7 @@ class Planner:
         tree = parse(text.plain)
         start = self._spent("parse", start)
         described = self._described(text, tokens, parameters)
+        values = lexer.Values(parameters)
         if not settings.opens_layers:
             catalog = hypothesis.settled(catalog)
         if settings.stopped:
@@ -137,36 +129,33 @@ class Planner:
             catalog = hypothesis.without_text_codes(catalog)
         resolver = Resolver(catalog, tree, tokens)
         start = self._spent("analyse", start)
-        plan = None if settings.apart else self._on_server(tree, shape, parameters, resolver)
+        plan = None if settings.apart else self._on_server(tree, shape, values, resolver)
         written = Written(tree, resolver, tokens)
         if plan is None or plan.kind != "whole" or self._refused(plan, catalog):
-            normal = judged(written, described, parameters, catalog, self.home.describe)
+            normal = judged(written, described, values, catalog, self.home.describe)
             if normal is not None:
                 tree, resolver = normal, Resolver(catalog, normal)
-                other = (
-                    None if settings.apart else self._on_server(tree, shape, parameters, resolver)
-                )
+                other = None if settings.apart else self._on_server(tree, shape, values, resolver)
                 plan = better(plan, None if other and self._refused(other, catalog) else other)
         if (
             not settings.local_processing
             and not settings.apart
             and reads_secret(plan, resolver, text, self.home)
         ):
-            plan = self._without_home(plan, tree, shape, parameters, resolver, catalog)
+            plan = self._without_home(plan, tree, shape, values, resolver, catalog)
         # A generated column holds an expression with one number, and with no other.
         generated = resolver.reads_generated() or written.resolver.reads_generated()
-        fixed = fixed_literals(
-            None if generated else written.tree, shape, [name for name, _ in described]
-        )
+        names = [name for name, _ in described]
+        own = None if generated else written.tree
         if plan is None or self._refused(plan, catalog):
             plan = self._scans(
-                text, written, tree, tokens, shape, parameters, resolver, catalog, settings
+                text, written, tree, tokens, shape, values, resolver, catalog, settings
             )
         plan = replace(
             plan,
-            names=tuple(name for name, _ in described),
+            names=tuple(names),
             types=tuple(type_ for _, type_ in described),
-            fixed=fixed,
+            fixed=fixed_literals(own, shape, names) + fixed_texts(own, shape, values),
             alone=table_scans.alone(plan, written.tree, views=bool(resolver.views)),
         )
         self._require_allowed(plan, catalog)
@@ -191,7 +180,7 @@ class Planner:
         tree: exp.Expr | None,
         tokens: Sequence[Token],
         shape: lexer.Shape,
-        parameters: list[object],
+        parameters: Sequence[object],
         resolver: Resolver,
         catalog: Catalog,
         settings: PlannerSettings,
@@ -245,7 +234,7 @@ class Planner:
         self,
         tree: exp.Expr | None,
         shape: lexer.Shape,
-        parameters: list[object],
+        parameters: Sequence[object],
         resolver: Resolver,
         *,
         rows: bool = False,
@@ -289,7 +278,7 @@ class Planner:
         plan: Plan | None,
         tree: exp.Expr | None,
         shape: lexer.Shape,
-        parameters: list[object],
+        parameters: Sequence[object],
         resolver: Resolver,
         catalog: Catalog,
     ) -> Plan:
@@ -361,39 +350,3 @@ def home_values(text: lexer.Text, parameters: list[object]) -> list[object] | di
         return {str(key): value for key, value in zip(text.parameters, parameters, strict=True)}
     by_number = dict(zip(text.parameters, parameters, strict=True))
     return [by_number[key] for key in sorted(k for k in by_number if isinstance(k, int))]
-
-
-def fixed_literals(
-    tree: exp.Expr | None, shape: lexer.Shape, names: Sequence[str]
-) -> tuple[tuple[int, str], ...]:
-    """The numbers that a plan holds for only as they are: those that stand where they might
-    decide a type or a position, or in the name of a column of the answer.
-    """
-    free: set[int] = set()
-    for node in tree.find_all(exp.Literal) if tree is not None else ():
-        if _is_free(node) and node.meta.get("start") in shape.starts:
-            free.add(shape.starts.index(node.meta["start"]))
-    text = " ".join(names)
-    written = shape.literals[: len(shape.starts)]
-    return tuple(
-        (index, literal)
-        for index, literal in enumerate(written)
-        # Numbers that are equal may be one expression to the plan; others need not be.
-        if index not in free or literal in text or written.count(literal) > 1
-    )
-
-
-def _is_free(literal: exp.Literal) -> bool:
-    """Whether a number changes no name and no type of the answer: it is an operand, and not of an
-    argument by which a function chooses its type, as of the 2 of ``round(d, 1 + 2)``.
-    """
-    node = literal.parent
-    while isinstance(node, exp.Neg | exp.Paren):
-        node = node.parent
-    if not isinstance(node, _FREE):
-        return False
-    while node is not None and not isinstance(node, exp.Query):
-        if isinstance(node, exp.Func | exp.Bracket) and not isinstance(node, _TRANSPARENT):
-            return False
-        node = node.parent
-    return True

@@ -32,7 +32,7 @@ class Written:
 def judged(
     written: Written,
     described: Described,
-    parameters: list[object],
+    parameters: Sequence[object],
     catalog: Catalog,
     describe: Callable[[str], list[tuple[str, str]]],
 ) -> exp.Expr | None:

@@ -17,8 +17,9 @@ from sqlglot import exp
 from louver import errors
 from louver.trusted.planner.ir import Code, Column, Node, Opening, SharedExpr, Sql
 from louver.trusted.planner.operators import shares
+from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.scope import Scope, coded
+from louver.trusted.planner.sql.scope import Scope, coded, typed
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 from louver.trusted.vault.scheme import Answer, representation
@@ -194,7 +195,7 @@ def constant(
     """A constant expression as a code of a column, if DuckDB would compare the two without
     changing the column's values.
     """
-    text = constant_text(node, scope)
+    text = constant_text(node, scope, texts_open=True)
     if text is None or scope.describe is None:
         return None
     bare = node.this if isinstance(node, exp.Paren) else node
@@ -232,8 +233,10 @@ def _comparable(column: str, constant_type: str) -> bool:
     return False
 
 
-def constant_text(node: exp.Expr, scope: Scope) -> str | None:
-    """DuckDB's text of an expression without columns, with its numbers left open."""
+def constant_text(node: exp.Expr, scope: Scope, *, texts_open: bool = False) -> str | None:
+    """DuckDB's text of an expression without columns, with its numbers left open, and bound texts
+    too where ``texts_open``.
+    """
     for part in node.walk():
         if not isinstance(part, _CONSTANT) or isinstance(part, exp.TryCast):
             return None
@@ -241,7 +244,7 @@ def constant_text(node: exp.Expr, scope: Scope) -> str | None:
             return None
     copy = exp.Paren(this=node.copy())
     for part in list(copy.find_all(exp.Column, exp.Literal)):
-        filled = _marked(part, scope)
+        filled = _marked(part, scope, texts_open)
         if filled is not None:
             part.replace(exp.Var(this=filled))
     return str(local_text(copy.this))
@@ -251,13 +254,15 @@ def _is_written(part: exp.Column, scope: Scope) -> bool:
     """Whether a column is a placeholder, and DuckDB's text can say what is bound to it."""
     if not part.name.startswith(PARAMETER_PREFIX):
         return False
-    value = scope.parameters[int(part.name.removeprefix(PARAMETER_PREFIX))]
+    value = typed(scope.parameters, int(part.name.removeprefix(PARAMETER_PREFIX)))
     return isinstance(value, int) or written(value) is not None
 
 
 def written(value: object) -> str | None:
     """DuckDB's text of a bound value, of the type that it has when it is bound."""
     match value:
+        case str() if not lexer.is_open_text(str(value)):
+            return None
         case None | str() | bytes() | bool():
             return local_text(exp.convert(value))
         case float():
@@ -272,15 +277,18 @@ def written(value: object) -> str | None:
     return None
 
 
-def _marked(part: exp.Expr, scope: Scope) -> str | None:
+def _marked(part: exp.Expr, scope: Scope, texts_open: bool) -> str | None:
     if isinstance(part, exp.Literal):
         if part.is_string or part.meta.get("start") not in scope.shape.starts:
             return None
         return f"⟪{scope.shape.starts.index(part.meta['start'])}⟫"
     index = int(part.name.removeprefix(PARAMETER_PREFIX))
-    value = scope.parameters[index]
+    values, number = scope.parameters, len(scope.shape.literals) - len(scope.parameters) + index
+    if texts_open and isinstance(values, lexer.Values) and values.is_text(index):
+        return f"⟪{number}⟫"
+    value = values[index]
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"(⟪{len(scope.shape.literals) - len(scope.parameters) + index}⟫)"
+        return f"(⟪{number}⟫)"
     # Any other value is part of the plan's key.
     return written(value)
 

@@ -8,7 +8,7 @@ home, which applies the condition once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -38,7 +38,7 @@ def plan_nested(
     resolve: selection.Resolve,
     shape: Shape,
     servers: Servers,
-    parameters: list[object],
+    parameters: Sequence[object],
     describe: Describe,
     *,
     target: str = whole_block.ROWS,
@@ -76,7 +76,7 @@ def plan_nested(
     )
 
 
-def block_text(inner: exp.Expr, parameters: list[object]) -> str:
+def block_text(inner: exp.Expr, parameters: Sequence[object]) -> str:
     """The subquery's own text, with parameters as typed constants."""
     scope = Scope([], Shape("", (), ()), 0, parameters)
     return rewrite.typed_text(inner, scope)

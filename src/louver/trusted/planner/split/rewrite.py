@@ -17,7 +17,7 @@ from louver.trusted.planner.operators.rule import Aggregate, Value, rewritten
 from louver.trusted.planner.rules import AGGREGATES_BY_TYPE, BY_TYPE
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
-from louver.trusted.planner.sql.scope import Scope, Source
+from louver.trusted.planner.sql.scope import Scope, Source, typed
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import EncodedColumn, Predicate, when
 from louver.trusted.vault.types import decimal_scale
@@ -73,7 +73,7 @@ def typed_text(node: exp.Expr, scope: Scope) -> str:
     copy = node.copy()
     for column in list(copy.find_all(exp.Column)):
         if column.name.startswith(PARAMETER_PREFIX):
-            value = scope.parameters[int(column.name.removeprefix(PARAMETER_PREFIX))]
+            value = typed(scope.parameters, int(column.name.removeprefix(PARAMETER_PREFIX)))
             column.replace(exp.Var(this=parameter_type(value)))
     return local_text(copy)
 
@@ -175,8 +175,8 @@ def _leaf(part: exp.Expr, scope: Scope, values: dict[int, str]) -> str | None:
 def _leaf_type(part: exp.Expr, scope: Scope) -> str:
     """The type of a column, placeholder or literal; empty where it is not known."""
     if placeholders.is_placeholder(part):
-        typed = parameter_type(scope.parameters[placeholders.place_of(part)])
-        return typed.removeprefix("NULL").removeprefix("::")
+        kind = parameter_type(typed(scope.parameters, placeholders.place_of(part)))
+        return kind.removeprefix("NULL").removeprefix("::")
     if isinstance(part, exp.Column):
         match = scope.find(part)
         return match[1].type if match is not None else ""

@@ -51,7 +51,7 @@ def plan_blocks(
     resolve: selection.Resolve,
     shape: Shape,
     servers: Servers,
-    parameters: list[object],
+    parameters: Sequence[object],
     describe: Describe,
     allowed: Callable[[Plan], bool],
 ) -> list[Block]:
@@ -115,7 +115,7 @@ def _plan(
     resolve: selection.Resolve,
     shape: Shape,
     servers: Servers,
-    parameters: list[object],
+    parameters: Sequence[object],
     describe: Describe,
     target: str,
 ) -> Plan:

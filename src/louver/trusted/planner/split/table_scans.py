@@ -46,7 +46,7 @@ def plan_scans(
     tables: list[Table],
     shape: Shape,
     servers: Servers,
-    parameters: list[object],
+    parameters: Sequence[object],
     describe: Describe,
     resolve: selection.Resolve,
     link: cost.Link | None = None,
@@ -148,7 +148,7 @@ class _Reducer:
         tree: exp.Expr,
         shape: Shape,
         servers: Servers,
-        parameters: list[object],
+        parameters: Sequence[object],
         describe: Describe,
         resolve: selection.Resolve,
     ) -> None:

@@ -57,7 +57,7 @@ def plan_block(
     sources: list[Source],
     shape: Shape,
     servers: Servers,
-    parameters: list[object],
+    parameters: Sequence[object],
     describe: Describe,
     *,
     target: str = ROWS,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import overload
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
@@ -240,13 +241,58 @@ def shape(text: str, parts: Sequence[Token]) -> Shape:
     return Shape("".join(pieces), tuple(literals), tuple(starts))
 
 
+class Values(Sequence[object]):
+    """The values of a statement's placeholders, which note whose value was looked at: a plan holds
+    for any other text in the place of one that was not.
+    """
+
+    def __init__(self, values: Sequence[object]) -> None:
+        """None was looked at."""
+        self._values = values
+        self.seen: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def __getitem__(self, index: int) -> object: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[object]: ...
+    def __getitem__(self, index: int | slice) -> object:
+        """A value, which is seen by that."""
+        self.seen.update(range(len(self))[index] if isinstance(index, slice) else (index,))
+        return self._values[index]
+
+    def is_text(self, index: int) -> bool:
+        """Whether a value is a text of which `with_parameters` keeps no more in the shape."""
+        return is_open_text(self._values[index])
+
+    def typed(self, index: int) -> object:
+        """A value of the type, and of no other likeness to the value of a text."""
+        return "" if self.is_text(index) else self[index]
+
+
+#: The planner's own marks in texts that it has not printed yet; no text of DuckDB's holds a NUL.
+_UNOPENED = frozenset("⟪⟫⟦⟧\0")
+
+
+def is_open_text(value: object) -> bool:
+    """Whether a bound value is a text that may stand open in a plan."""
+    return type(value) is str and _UNOPENED.isdisjoint(value)
+
+
 def with_parameters(of: Shape, values: Sequence[object]) -> Shape:
-    """The shape with bound values as further numbers: whole numbers by class, others as they
-    are, so that two calls share a plan where only whole numbers of one class differ.
+    """The shape with bound values as further numbers: whole numbers by class, texts as DuckDB's
+    constants, others as they are, so that two calls share a plan where only whole numbers of one
+    class differ, or texts that the plan holds for whatever they are.
     """
     pieces = [of.key]
     literals = list(of.literals)
     for value in values:
+        if is_open_text(value):
+            literals.append("'" + str(value).replace("'", "''") + "'")
+            pieces.append("\x02str")
+            continue
         literals.append(str(value) if isinstance(value, int) else "")
         if isinstance(value, int) and not isinstance(value, bool):
             sign = "-" if value < 0 else "+"

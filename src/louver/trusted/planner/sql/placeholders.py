@@ -14,10 +14,21 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.vault.types import decimal_width
 
+# A number that is an operand of one of these changes no name and no type of the answer.
+_FREE = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Add, exp.Sub,
+    exp.Mul, exp.Limit, exp.Offset,
+)  # fmt: skip
+# Functions whose types are those of their operands.
+_TRANSPARENT = (
+    exp.And, exp.Or, exp.Case, exp.If, exp.Coalesce, exp.Cast, exp.Abs, exp.Count, exp.Sum,
+    exp.Avg, exp.Min, exp.Max,
+)  # fmt: skip
 _COMPARISONS = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like,
 )  # fmt: skip
@@ -146,3 +157,67 @@ def _text(position: int, scope: Scope) -> str:
         return f"CAST('{value}' AS DATE)"
     quoted = str(value).replace("'", "''")
     return f"'{quoted}'"
+
+
+def fixed_literals(
+    tree: exp.Expr | None, shape: lexer.Shape, names: Sequence[str]
+) -> tuple[tuple[int, str], ...]:
+    """The numbers that a plan holds for only as they are: those that stand where they might
+    decide a type or a position, or in the name of a column of the answer.
+    """
+    free: set[int] = set()
+    for node in tree.find_all(exp.Literal) if tree is not None else ():
+        if _is_free(node) and node.meta.get("start") in shape.starts:
+            free.add(shape.starts.index(node.meta["start"]))
+    text = " ".join(names)
+    written = shape.literals[: len(shape.starts)]
+    return tuple(
+        (index, literal)
+        for index, literal in enumerate(written)
+        # Numbers that are equal may be one expression to the plan; others need not be.
+        if index not in free or literal in text or written.count(literal) > 1
+    )
+
+
+def _is_free(literal: exp.Literal) -> bool:
+    """Whether a number changes no name and no type of the answer: it is an operand, and not of an
+    argument by which a function chooses its type, as of the 2 of ``round(d, 1 + 2)``.
+    """
+    node = literal.parent
+    while isinstance(node, exp.Neg | exp.Paren):
+        node = node.parent
+    if not isinstance(node, _FREE):
+        return False
+    while node is not None and not isinstance(node, exp.Query):
+        if isinstance(node, exp.Func | exp.Bracket) and not isinstance(node, _TRANSPARENT):
+            return False
+        node = node.parent
+    return True
+
+
+def fixed_texts(
+    tree: exp.Expr | None, shape: lexer.Shape, values: lexer.Values
+) -> tuple[tuple[int, str], ...]:
+    """The bound texts that a plan holds for only as they are: those that were looked at while it
+    was made, and those that stand elsewhere than beside ``=`` or in the list of IN.
+    """
+    beside: dict[int, bool] = {}
+    for node in tree.find_all(exp.Column) if tree is not None else ():
+        if is_placeholder(node):
+            position = place_of(node)
+            beside[position] = beside.get(position, True) and _is_compared(node)
+    first = len(shape.literals) - len(values)
+    return tuple(
+        (first + position, shape.literals[first + position])
+        for position in range(len(values))
+        if values.is_text(position) and (position in values.seen or not beside.get(position))
+    )
+
+
+def _is_compared(node: exp.Expr) -> bool:
+    """Whether a placeholder is compared with a column, and stands in nothing else."""
+    parent = node.parent
+    if not isinstance(parent, exp.EQ | exp.In):
+        return False
+    other = parent.expression if parent.this is node else parent.this
+    return isinstance(other, exp.Column) and not is_placeholder(other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -91,7 +91,7 @@ class Scope:
     sources: list[Source]
     shape: lexer.Shape
     modulus_bits: int
-    parameters: list[object] = field(default_factory=list)
+    parameters: Sequence[object] = field(default_factory=list)
     types: dict[str, str] = field(default_factory=dict)
     collected: PlanEffects = field(default_factory=PlanEffects)
     linked: list[frozenset[int]] = field(default_factory=list)
@@ -250,7 +250,7 @@ class Scope:
         """A bound parameter. Whole numbers count as numbers of the statement, so that a plan
         serves every value of the class; other values are part of the shape's key.
         """
-        value = self.parameters[position]
+        value = typed(self.parameters, position)
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
             return bound(value)
         index = len(self.shape.literals) - len(self.parameters) + position
@@ -371,6 +371,13 @@ def moment(text: str, type_: str) -> Constant | None:
     except ValueError:
         return None
     return Constant(value, 0, type_, Factor(value), value, value)
+
+
+def typed(parameters: Sequence[object], position: int) -> object:
+    """A bound value where its type is all that matters of a text."""
+    if isinstance(parameters, lexer.Values):
+        return parameters.typed(position)
+    return parameters[position]
 
 
 def bound(value: object) -> Constant | None:

@@ -38,7 +38,7 @@ class Conditions:
 
     shape: Shape
     servers: Servers
-    parameters: list[object]
+    parameters: Sequence[object]
     describe: Describe
     occurrences: dict[int, Occurrence]
     types: dict[str, str] = field(default_factory=dict)
