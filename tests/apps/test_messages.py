@@ -33,6 +33,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("CREATE TABLE u (a INT MAY REVEAL order NOT NULL)",
          "Write a INT ENC MAY REVEAL order NOT NULL."),
         ("CREATE TABLE u (a BIGINT PRIMARY KEY ENC)", "Write a BIGINT ENC PRIMARY KEY."),
+        ("CREATE TABLE u AS SELECT a ENC FROM t", "Write CREATE TABLE u (a ENC) AS ..."),
+        ("CREATE TABLE u AS SELECT b, n ENCRYPTED FROM t UNION SELECT 1, '2'",
+         "Write CREATE TABLE u (b, n ENC) AS ..., or n AS \"ENCRYPTED\""),
+        ("CREATE TABLE u (a INT ENC MAY REVEAL)", "MAY REVEAL is not followed by a level"),
+        ("CREATE TABLE u (a INT ENC MAY REVAL order)", "MAY is not followed by REVEAL"),
+        ("CREATE TABLE u (a INT ENC USING, b INT)", "Column a: USING is not followed by a scheme"),
+        ("ALTER TABLE t ALTER a MAY REVEAL", "Column a: MAY REVEAL is not followed by a level"),
+        ("ALTER TABLE t ALTER b SET ENC MAY REVEAL", "Write MAY REVEAL and one of size, access"),
         ("CREATE TABLE u (s STRUCT(x INT) ENC USING sdb)", "does not store"),
         ("CREATE TABLE u (s INT[] ENC USING sdb)", "does not store"),
         ("SELECT * FROM t AT (VERSION => 1)", "SET lake_snapshot"),
@@ -46,6 +54,14 @@ def test_statements(home: Path, statement: str, wanted: str) -> None:
     assert wanted in message
     assert "main" not in message
     assert "RETURNING" not in message
+
+
+def test_names_that_are_meant_are_names(home: Path) -> None:
+    items = 'a AS enc, b AS "ENC2", n "ENCRYPTED", encrypt: b'
+    run(f"CREATE TABLE named AS SELECT {items} FROM t", folder=home)
+    text = run("--csv", "SELECT * FROM named", folder=home).stdout
+    assert text.startswith("enc,ENC2,ENCRYPTED,encrypt")
+    run("CREATE TABLE listed AS SELECT enc, abs(enc) FROM named WHERE enc > 1", folder=home)
 
 
 def test_explain_counts_shares_where_there_are_some(home: Path) -> None:

@@ -174,13 +174,15 @@ def _parts(context: Context, text: lexer.Text, tokens: Sequence[Token], at: int)
     )
     start = head.read(tokens)
     before = declare.strip_enc(text.plain[: tokens[at - 1].start], tokens[:at])
+    parts = lexer.tokens(query.plain)
+    declare.refuse_alias(".".join(start.name), query.plain, parts)
     return _Parts(
         text.plain[: tokens[start.end - 1].end + 1],
         before.sql,
         before.columns,
         declare.listed_names(tokens[:at]),
         query,
-        lexer.tokens(query.plain),
+        parts,
         tables.label_of(*_key(context, tokens)),
         empty,
     )

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
+from louver.trusted.planner.sql import trees
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.scheme import using_words
 
@@ -23,6 +25,8 @@ _CONSTRAINTS = frozenset(
     ("NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "REFERENCES")
     + ("GENERATED", "AS", "CONSTRAINT")
 )
+#: What users write where ENC belongs.
+_ENCRYPTING = ("ENC", "ENCRYPTED", "ENCRYPT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ def _require_enc(element: list[Token], *, typed: bool) -> None:
         if names[index] or words[0] in _CONSTRAINTS:
             continue
         follows = words[index + 1 : index + 2]
-        if words[index] in ("ENCRYPTED", "ENCRYPT") or words[index : index + 2] == [
+        if words[index] in _ENCRYPTING[1:] or words[index : index + 2] == [
             "MAY",
             "REVEAL",
         ]:
@@ -173,12 +177,18 @@ def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
     scheme = ceiling = ""
     used = 0
     if upper[:1] == ["USING"]:
-        scheme = fold(rest[1]) if len(rest) > 1 else ""
+        if len(rest) == 1:
+            raise _incomplete(element[0].text, "USING", "a scheme")
+        scheme = fold(rest[1])
         if scheme not in using_words():
             raise errors.make("enc.scheme", scheme=scheme, known=", ".join(using_words()))
         used = 2
-    if upper[used : used + 2] == ["MAY", "REVEAL"]:
-        ceiling = fold(rest[used + 2]) if len(rest) > used + 2 else ""
+    if upper[used : used + 1] == ["MAY"]:
+        if upper[used + 1 : used + 2] != ["REVEAL"]:
+            raise _incomplete(element[0].text, "MAY", "REVEAL")
+        if len(rest) == used + 2:
+            raise _incomplete(element[0].text, "MAY REVEAL", "a level")
+        ceiling = fold(rest[used + 2])
         if ceiling not in LEVELS:
             raise errors.make("enc.level", level=ceiling, known=", ".join(LEVELS))
         used += 3
@@ -186,6 +196,43 @@ def _read(element: list[Token], index: int) -> tuple[Declared, int, int]:
     if used:
         end = element[index + used].end + 1
     return Declared(element[0].text, scheme, ceiling, options), start, end
+
+
+def _incomplete(column: str, word: str, wanted: str) -> errors.Error:
+    """The error for a clause that ends too early."""
+    clause, known = ("USING", using_words()) if word == "USING" else ("MAY REVEAL", LEVELS)
+    return errors.make(
+        "enc.incomplete", column=column, word=word, wanted=wanted, clause=clause,
+        known=", ".join(known),
+    )  # fmt: skip
+
+
+def refuse_alias(table: str, query: str, tokens: Sequence[Token]) -> None:
+    """Refuse the query of a CREATE TABLE AS in which ENC follows an item, which DuckDB would read
+    as a new name: the column would have neither the user's name nor the user's protection.
+    """
+    tree = trees.parse(query)
+    if not isinstance(tree, exp.Query):
+        return
+    before = {token.start: tokens[index - 1] for index, token in enumerate(tokens) if index}
+    columns: list[str] = []
+    alias, wrong = None, ""
+    for item in tree.selects:
+        name = item.args.get("alias")
+        columns.append(item.output_name or "...")
+        if not isinstance(name, exp.Identifier) or keyword(name.name) not in _ENCRYPTING:
+            continue
+        previous = before.get(name.meta.get("start", -1))
+        # `AS ENC` and `ENC: item` are names on purpose, as is one in quotes.
+        explicit = previous is None or previous.token_type == TokenType.ALIAS
+        prefixed = query[name.meta.get("end", -1) + 1 :].lstrip().startswith(":")
+        if not name.args.get("quoted") and not explicit and not prefixed:
+            columns[-1] = f"{item.this.output_name or '...'} ENC"
+            alias, wrong = alias or name.name, wrong or trees.local_text(item.this)
+    if alias is not None:
+        raise errors.make(
+            "sql.enc_alias", word=alias, item=wrong, table=table, columns=", ".join(columns)
+        )
 
 
 def _options(
@@ -237,12 +284,15 @@ def read_ceiling(tokens: Sequence[Token]) -> tuple[str, str, str] | None:
     """``ALTER TABLE t ALTER [COLUMN] c MAY REVEAL level`` as (table, column, level), or None."""
     texts = [token.text for token in tokens]
     upper = [keyword(text) for text in texts]
-    if upper[:2] != ["ALTER", "TABLE"] or upper[-3:-1] != ["MAY", "REVEAL"]:
+    unfinished = upper[-2:] == ["MAY", "REVEAL"]
+    if upper[:2] != ["ALTER", "TABLE"] or not (unfinished or upper[-3:-1] == ["MAY", "REVEAL"]):
         return None
     actions = [at for at, word in enumerate(upper) if at > 2 and word in ("ALTER", "ADD")]
     if not actions or upper[actions[0]] == "ADD":
         return None
     position, level = actions[0], fold(texts[-1])
+    if unfinished:
+        raise _incomplete(texts[-3], "MAY REVEAL", "a level")
     if level not in LEVELS:
         raise errors.make("enc.level", level=level, known=", ".join(LEVELS))
     column = texts[position + 2] if upper[position + 1] == "COLUMN" else texts[position + 1]
