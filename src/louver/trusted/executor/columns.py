@@ -27,6 +27,7 @@ from louver.trusted.planner.ir import (
     RemoteQuery,
     Share,
     SharedExpr,
+    Sql,
     Summed,
     Update,
     UpdateConstant,
@@ -299,6 +300,25 @@ class Columns:
                 "value.tampered", table=table.label, column=column.name, row=row
             ) from None
         return wrapped(opened, field.type)
+
+    def decided_again(
+        self, remote: RemoteQuery, tables: Tables, rows: pa.Table, literals: Sequence[str]
+    ) -> pa.Table | None:
+        """The opened rows that have the codes which they were chosen by; None where no scheme can
+        tell. All of WHERE compares codes with constants.
+        """
+        for node in remote.where:
+            code = node.children[1] if isinstance(node, Sql) else None
+            if not isinstance(code, Code):
+                return None
+            table = tables[code.table]
+            column = next(c for c in table.columns if c.id == code.column)
+            values, constant = _joined(rows.column(column.name)), self.constant(code, literals)
+            fit = schemes.matches(self, table, column, code.onion, unwrapped(values), constant)
+            if fit is None:
+                return None
+            rows = rows.filter(fit)
+        return rows
 
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""

@@ -24,7 +24,7 @@ from louver.trusted.executor.binding import Bound
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local import exact
-from louver.trusted.executor.local.local_engine import Answers, LocalEngine
+from louver.trusted.executor.local.local_engine import Answers
 from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.storage import translate_reply_errors
 from louver.trusted.planner.ir import Plan
@@ -110,7 +110,7 @@ def _select(
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     with clock.step("finish"):
-        rows = _finished(context.local, plan, ready, answers)
+        rows = _finished(context, plan, ready, answers)
     transaction.keep_sequences(context, tokens)
     columns = list(zip(plan.names, plan.types, strict=True))
     if pivots(tokens):
@@ -134,14 +134,17 @@ def changes(tokens: Sequence[Token]) -> str:
     return ""
 
 
-def _finished(local: LocalEngine, plan: Plan, ready: Bound, answers: Answers) -> pa.Table:
-    """The result of a plan, from its opened answers."""
-    if plan.alone and len(answers) == 1:
+def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> pa.Table:
+    """The result of a plan, from its opened answers: as they stand where they need no more, on the
+    rows as they came where nothing else is read, in the workspace otherwise.
+    """
+    local = context.local
+    if plan.alone and len(answers) == 1 and not any(map(exact.may_change, plan.types)):
         ((columns, rows),) = answers.values()
-        opened = _as_opened(local, plan, ready.home_sql, rows)
+        opened = _as_opened(context, plan, ready, rows)
         if opened is not None:
             return opened
-        if rows.num_rows <= MOST_ROWS and not any(map(exact.may_change, plan.types)):
+        if rows.num_rows <= MOST_ROWS:
             try:
                 return local.finish_over(
                     plan.alone, columns, rows, ready.home_sql, ready.home_parameters
@@ -153,18 +156,23 @@ def _finished(local: LocalEngine, plan: Plan, ready: Bound, answers: Answers) ->
     return local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
 
 
-def _as_opened(local: LocalEngine, plan: Plan, sql: str, rows: pa.Table) -> pa.Table | None:
+def _as_opened(context: Context, plan: Plan, ready: Bound, rows: pa.Table) -> pa.Table | None:
     """The answer itself, where its columns are the result's, in their types; else None."""
-    match = _OPENED.fullmatch(sql)
-    if match is None or any(map(exact.may_change, plan.types)):
+    match = None if plan.columns else _OPENED.fullmatch(ready.home_sql)
+    names = plan.columns or (match[1].split(", ") if match is not None else ())
+    wanted = [context.local.arrow_field(type_).type for type_ in plan.types]
+    if len(names) != len(wanted) or not names or not set(names) <= set(rows.column_names):
         return None
-    names = match[1].split(", ")
-    wanted = [local.arrow_field(type_).type for type_ in plan.types]
-    if len(names) != len(wanted) or not set(names) <= set(rows.column_names):
+    if [rows.schema.field(name).type for name in names] != wanted:
         return None
+    if plan.columns:
+        (remote,) = plan.remotes
+        tables = {ref.table: context.catalog.by_id(ref.table) for ref in remote.sources}
+        decided = context.columns.decided_again(remote, tables, rows, ready.literals)
+        if decided is None:
+            return None
+        rows = decided
     chosen = [rows.column(name) for name in names]
-    if [column.type for column in chosen] != wanted:
-        return None
     return pa.Table.from_arrays(chosen, names=[f"c{index}" for index in range(len(names))])
 
 

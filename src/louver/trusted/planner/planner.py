@@ -158,6 +158,7 @@ class Planner:
             fixed=fixed_literals(own, shape, names) + fixed_texts(own, shape, values),
             alone=table_scans.alone(plan, written.tree, views=bool(resolver.views)),
         )
+        plan = replace(plan, columns=table_scans.projected(plan, written.tree))
         self._require_allowed(plan, catalog)
         self._spent("rewrite", start)
         return plan

@@ -23,7 +23,8 @@ class Plan:
     say which tokens (first, last) of the user's own text are replaced locally, and by what.
     ``fixed`` are the numbers of the statement, by position, that the plan holds for only. ``alone``
     is the name by which what runs locally calls the rows of the one answer, where it reads nothing
-    else; "" where it may.
+    else; "" where it may. ``columns`` are those of the one answer that make the result, where its
+    rows need no more than to be decided again by the codes that they were chosen by.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Plan:
     fixed: tuple[tuple[int, str], ...] = ()
     reads_secret: bool = False
     alone: str = ""
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

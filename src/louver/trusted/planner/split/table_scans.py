@@ -18,7 +18,17 @@ from sqlglot.tokens import Token
 
 from louver.names import fold
 from louver.trusted.planner import choose, cost
-from louver.trusted.planner.ir import SEALED, Node, Opening, Output, Plan, RemoteQuery, Sql
+from louver.trusted.planner.ir import (
+    SEALED,
+    Code,
+    Column,
+    Node,
+    Opening,
+    Output,
+    Plan,
+    RemoteQuery,
+    Sql,
+)
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
@@ -33,6 +43,8 @@ Describe = Callable[[str], list[tuple[str, str]]]
 _TOUCHY = frozenset(("rowid", "nextval", "currval", "setseed"))
 #: The planner's own marks in texts that it has not printed yet.
 _MARKS = frozenset("⟪⟫⟦⟧")
+_PLAIN = {"expressions", "from_", "where"}
+"""The parts of a statement that takes rows as they are."""
 #: What reads something else, or gives rows in an order that depends on how they are held.
 _BESIDE = (
     exp.Query, exp.With, exp.Join, exp.Lateral, exp.Unnest, exp.TableSample, exp.Pivot,
@@ -104,6 +116,42 @@ def alone(plan: Plan, tree: exp.Expr | None, *, views: bool) -> str:
         return ""
     plain = isinstance(tables[0].this, exp.Identifier) and fold(tables[0].name) == fold(name)
     return tables[0].name if plain else ""
+
+
+def projected(plan: Plan, tree: exp.Expr | None) -> tuple[str, ...]:
+    """The columns that a statement asks for, if it asks for columns as they are, of rows that are
+    equal to constants by their codes, and the server has decided all of that; else none.
+    """
+    if (
+        not plan.alone
+        or plan.home_sql
+        or tree is None
+        or set(filter(tree.args.get, tree.args)) - _PLAIN
+    ):
+        return ()
+    (remote,), where = plan.remotes, tree.args.get("where")
+    conditions = selection.conjuncts(where.this) if where is not None else []
+    if len(conditions) != len(remote.where) or not all(map(_compares_codes, remote.where)):
+        return ()
+    outputs = {fold(out.name): out.name for out in remote.outputs if out.kind != "absent"}
+    names: list[str] = []
+    for item in tree.expressions:
+        if isinstance(item, exp.Star) and not any(item.args.values()):
+            names += [out.name for out in remote.outputs]
+        elif isinstance(item, exp.Column) and not isinstance(item.this, exp.Star):
+            names.append(item.name)
+        else:
+            return ()
+    known = [outputs.get(fold(name), "") for name in names]
+    return tuple(known) if all(known) and len(known) == len(plan.names) else ()
+
+
+def _compares_codes(node: Node) -> bool:
+    """Whether a condition is that a column's code is equal to a constant's."""
+    if not isinstance(node, Sql) or node.text != "⟦0⟧ = ⟦1⟧":
+        return False
+    stored, constant = node.children
+    return isinstance(stored, Column) and isinstance(constant, Code)
 
 
 def _says_more(other: Fact, leak: Fact) -> bool:

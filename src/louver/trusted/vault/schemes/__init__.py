@@ -104,6 +104,20 @@ def encode(
     return cast(Constant, module.encode(keys, table, column, value, sign))
 
 
+def matches(
+    keys: KeySource,
+    table: Table,
+    column: Column,
+    representation: str,
+    values: pa.Array,
+    constant: Constant,
+) -> pa.Array | None:
+    """Whether opened values have the code of a constant; None where their scheme cannot tell."""
+    module = _MODULES[scheme_of(representation).name]
+    decide = getattr(module, "matches", None)
+    return None if decide is None else decide(keys, table, column, values, constant)
+
+
 def open_copy(
     keys: KeySource,
     table: Table,

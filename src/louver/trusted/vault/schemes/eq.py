@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver.trusted.vault import layers
 from louver.trusted.vault.catalog import Column, Table
@@ -119,6 +120,17 @@ def codes(keys: KeyRing, table: Table, column: Column, values: pa.Array) -> pa.A
     if column.layers.get("eq") == "join":
         return keys.eq_join_codes(column.group, domain, values)
     return keys.eq_codes(table.id, column.id, column.generation, column.group, domain, values)
+
+
+def matches(
+    keys: KeySource, table: Table, column: Column, values: pa.Array, constant: Constant
+) -> pa.Array:
+    """Whether values have a constant's code; no for NULL."""
+    stored = codes(keys.keyring, table, column, values)
+    if pa.types.is_fixed_size_binary(stored.type):
+        wanted = uuid.UUID(str(constant)).bytes if constant is not None else None
+        return pc.fill_null(pc.equal(stored, pa.scalar(wanted, stored.type)), False)
+    return pc.fill_null(pc.equal(stored, pa.scalar(constant, stored.type)), False)
 
 
 def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: str) -> Constant:
