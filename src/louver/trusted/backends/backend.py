@@ -71,6 +71,7 @@ class Backend:
             tables themselves do.
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
+        unique: what after a column's type makes the server refuse a value twice; "" for none.
         settings: settings of the local engine that are sent to the server.
         unaffected: those that change nothing that the server computes; all others are refused.
         costs: what its work costs.
@@ -89,6 +90,7 @@ class Backend:
     catalog_counts: bool = True
     adds_columns: bool = False
     schemas: bool = True
+    unique: str = ""
     settings: frozenset[str] = frozenset()
     unaffected: frozenset[str] = frozenset()
     costs: Costs = Costs()
@@ -184,6 +186,16 @@ class Backend:
     def drop_column(self, table: Table, name: str) -> str:
         """One column less."""
         return f"ALTER TABLE {self.table(table)} DROP COLUMN {self.quote(name)}"
+
+    def clear(self, table: Table, columns: Sequence[str]) -> str:
+        """Stored columns set to NULL in every row."""
+        return f"UPDATE {self.table(table)} SET {', '.join(f'{c} = NULL' for c in columns)}"
+
+    def repeated(self, message: str) -> tuple[str, bool] | None:
+        """The value of a `unique` column that a refusal names, and whether a row had it before the
+        transaction; None where the message is of another sort.
+        """
+        return None
 
     def delete_rows(self, table: Table, numbers: str) -> str:
         """Without the rows whose ids are in column row_id of an Arrow input."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -68,6 +69,7 @@ _TYPES = {
     stored_types.LIMB: "BIGINT",
     stored_types.WIDE_LIMB: "UBIGINT",
 }
+_REPEATED = re.compile(r'uplicate key "(?P<column>\w+: )?(?P<value>[0-9a-f-]{36})"')
 #: What changes the meaning of a query must change on both sides of the wire.
 _SETTINGS = frozenset(
     (
@@ -145,6 +147,11 @@ class DuckDB(Backend):
             " WHERE t.row_id = u.louver_r"
         )
 
+    def repeated(self, message: str) -> tuple[str, bool] | None:
+        """The value of a unique column that a refusal names."""
+        match = _REPEATED.search(message)
+        return (match["value"], match["column"] is not None) if match else None
+
     def checkpoint(self) -> str:
         """What writes memory to where it stays."""
         return "CHECKPOINT"
@@ -156,5 +163,6 @@ BACKEND = DuckDB(
     _TYPES,
     words=frozenset("blob bigint date timestamp decimal int text varchar uuid filter".split()),
     functions=_FUNCTIONS,
+    unique="UNIQUE",
     settings=_SETTINGS,
 )

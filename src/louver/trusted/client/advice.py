@@ -35,7 +35,7 @@ from louver.trusted.planner.advisor.what_if import (
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, Table
-from louver.trusted.vault.identity import origin_of
+from louver.trusted.vault.catalog_store import origin_of
 from louver.trusted.vault.scheme import advice
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT")

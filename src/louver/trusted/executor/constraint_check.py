@@ -24,6 +24,7 @@ from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema import declarations, sequences
 from louver.trusted.executor.schema.object_texts import without_holes
+from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.schema.tables import generated_columns
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.permit import SCHEMA_CEILING
@@ -134,9 +135,7 @@ def _undo(connection: duckdb.DuckDBPyConnection) -> None:
         # DuckDB's word for Ctrl-C, which came just now: what was to be undone still is.
         with suppress(duckdb.Error):
             connection.execute("ROLLBACK")
-        if "interrupted" not in str(error):
-            raise
-        raise KeyboardInterrupt from None
+        raise (KeyboardInterrupt() if "interrupted" in str(error) else error) from None
 
 
 def rules(context: Context, table: Table) -> Rules:
@@ -309,17 +308,19 @@ def appended(context: Context, before: str, table: Table, rows: pa.Table) -> Non
 
 
 def require(context: Context, table: Table, rows: pa.Table) -> None:
-    """Raise DuckDB's error where new rows break a key or a foreign key."""
+    """Raise DuckDB's error where new rows break a foreign key, or a key without a tag."""
     known = rules(context, table)
-    if not rows.num_rows or not (known.keys or known.foreign):
+    keys = [key for key in known.keys if not tag_of(table, key.expressions)]
+    if not rows.num_rows or not (keys or known.foreign):
         return
-    existing_rows = existing(context, table, known.key_columns()) if known.keys else None
+    read = list(dict.fromkeys(name for key in keys for name in key.columns))
+    existing_rows = existing(context, table, read) if keys else None
     parents = [existing(context, parent_of(context, f), f.parent_columns) for f in known.foreign]
     with rehearsal(context) as connection:
         arrow_values.register(connection, "louver_fresh", rows)
         if existing_rows is not None:
             arrow_values.register(connection, "louver_kept", existing_rows)
-        for key in known.keys:
+        for key in keys:
             require_key(connection, key, "louver_fresh", "louver_kept")
         for foreign, parent in zip(known.foreign, parents, strict=True):
             arrow_values.register(connection, "louver_parent", parent)

@@ -14,7 +14,12 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold, quoted
-from louver.trusted.executor import constraint_check, row_writer, storage, transaction
+from louver.trusted.executor import (
+    constraint_check,
+    row_writer,
+    storage,
+    transaction,
+)
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.csv_files import CsvForm
@@ -22,6 +27,7 @@ from louver.trusted.executor.load_sources import Source, open_source
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
 
@@ -54,7 +60,11 @@ def load(
                 raise errors.make("table.missing", table=table.label)
             before = held.row_count
             fresh = _fresh(context, table, known, names, incoming, progress)
-            row_writer.append_stream(context, held, gatherer.passing(fresh))
+            try:
+                row_writer.append_stream(context, held, gatherer.passing(fresh))
+            except errors.IntegrityError as error:
+                batches = gatherer.collected()
+                raise row_writer.explained(context, held, batches, error) from None
             gatherer.require()
             sequences.save(context.local, catalog)
             loaded = held.row_count - before
@@ -166,6 +176,7 @@ class _Keys:
 
     def __init__(self, context: Context, table: Table, known: constraint_check.Rules) -> None:
         self._table, self._known = table, known
+        self._keys = [key for key in known.keys if not tag_of(table, key.expressions)]
         foreign = [name for f in known.foreign for name in f.columns]
         self._columns = list(dict.fromkeys([*known.key_columns(), *foreign]))
         self._parents = [constraint_check.parent_of(context, f) for f in known.foreign]
@@ -173,8 +184,9 @@ class _Keys:
             return
         self._connection = context.local.binder.cursor()
         self._make("louver_fresh", table, self._columns)
-        if known.keys:
-            self._read(context, "louver_kept", table, known.key_columns())
+        if self._keys:
+            read = list(dict.fromkeys(name for key in self._keys for name in key.columns))
+            self._read(context, "louver_kept", table, read)
         for position, (item, parent) in enumerate(zip(known.foreign, self._parents, strict=True)):
             self._read(context, f"louver_parent_{position}", parent, list(item.parent_columns))
 
@@ -185,6 +197,13 @@ class _Keys:
                 self._insert("louver_fresh", fresh.select(self._columns))
             yield fresh
 
+    def collected(self) -> Iterator[pa.Table]:
+        """The keys of the rows that were sent."""
+        if self._columns:
+            with translated():
+                reader = self._connection.execute("SELECT * FROM louver_fresh").to_arrow_reader()
+                yield from (pa.Table.from_batches([batch]) for batch in reader)
+
     def require(self) -> None:
         """Raise DuckDB's error for a duplicate key or a reference without a parent. A row may
         refer to another row of the same load.
@@ -193,7 +212,7 @@ class _Keys:
             return
         connection, fresh = self._connection, "louver_fresh"
         with translated():
-            for key in self._known.keys:
+            for key in self._keys:
                 constraint_check.require_key(connection, key, fresh, "louver_kept")
             for position, item in enumerate(self._known.foreign):
                 name = f"louver_parent_{position}"

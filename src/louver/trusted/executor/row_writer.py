@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from louver import errors
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema.representations import tag_of
+from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact, condition_of, fact, with_condition
 from louver.trusted.vault.levels import allows
-from louver.trusted.vault.scheme import packed, scheme_of
+from louver.trusted.vault.scheme import packed, scheme_of, tagged
 from louver.trusted.vault.types import has_fixed_length
 
 
@@ -43,7 +46,8 @@ def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
     by_name: dict[tuple[str, str], list[Column]] = {}
     for column in table.columns:
-        names = dict.fromkeys((*column.stored, *(name for name, _ in packed(table, column))))
+        packs = (name for name, _ in packed(table, column))
+        names = dict.fromkeys((*column.stored, *packs, *tagged(table, column)))
         for representation in names if column.encrypted else ():
             scheme = scheme_of(representation)
             for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
@@ -59,17 +63,55 @@ def at_rest(table: Table) -> list[Fact]:
 def send(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None = None) -> None:
     """Remove rows by number and append others, under numbers never used before."""
     stamp = context.storage.stamp(table)
-    with transaction.writing(context) as catalog:
-        held = catalog.table(table.schema, table.name)
-        if held is None:
-            raise errors.make("table.missing", table=table.label)
-        if gone is not None:
-            remove(context, held, gone)
-        if fresh.num_rows:
-            append(context, held, fresh)
-        sequences.save(context.local, catalog)
+    try:
+        with transaction.writing(context) as catalog:
+            held = catalog.table(table.schema, table.name)
+            if held is None:
+                raise errors.make("table.missing", table=table.label)
+            if gone is not None:
+                remove(context, held, gone)
+            if fresh.num_rows:
+                append(context, held, fresh)
+            sequences.save(context.local, catalog)
+    except errors.IntegrityError as error:
+        raise explained(context, table, [fresh], error) from None
     if gone is None:
         constraint_check.appended(context, stamp, table, fresh)
+
+
+def explained(
+    context: Context, table: Table, batches: Iterable[pa.Table], error: errors.Error
+) -> errors.Error:
+    """A server's refusal of these rows in DuckDB's words for the user's columns and values; the
+    same error where it is of another sort. The server names a tag, and the new rows tell whose.
+    """
+    refusal = context.backend.repeated(error.message) if table.tags else None
+    if refusal is None:
+        return error
+    tag, stored_before = refusal
+    for rows in batches:
+        match = schemes.row_of_tag(context.columns, table, rows, tag)
+        if match is not None:
+            stored, position = match
+            return _in_words(context, table, stored, rows.slice(position, 1), stored_before)
+    return constraint_check.broken("Duplicate key of a row that is not among the new ones")
+
+
+def _in_words(
+    context: Context, table: Table, stored: str, row: pa.Table, stored_before: bool
+) -> errors.Error:
+    """The error that the row makes against itself."""
+    known = constraint_check.rules(context, table)
+    key = next(key for key in known.keys if tag_of(table, key.expressions) == stored)
+    fresh, present = (row, row) if stored_before else (pa.concat_tables([row, row]), row.slice(1))
+    try:
+        with constraint_check.rehearsal(context) as connection:
+            arrow_values.register(connection, "louver_fresh", fresh)
+            arrow_values.register(connection, "louver_present", present)
+            constraint_check.require_key(connection, key, "louver_fresh", "louver_present")
+    except errors.IntegrityError as error:
+        return error
+    return errors.make("internal", detail="the server refused a key that is not there twice")
 
 
 def hides_rows(table: Table) -> bool:

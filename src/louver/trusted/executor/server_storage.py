@@ -53,6 +53,10 @@ class ServerStorage:
         """Create the server's table: no constraint, no name and no type of an encrypted column."""
         backend = self._parts.backend
         columns = [("row_id", backend.stored_type(stored_types.ROW_ID))]
+        # First: DuckDB drops no column before one that is UNIQUE.
+        for name in table.tags:
+            type_ = backend.stored_type(stored_types.WIDE_CODE)
+            columns.append((name, f"{type_} {backend.unique}"))
         for column in table.columns:
             columns += representations.columns_of(column, backend)
         helpers = (table.helper_one, table.helper_random, table.helper_unit)

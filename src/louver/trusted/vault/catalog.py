@@ -120,6 +120,8 @@ class Table:
     runs_known: bool = False
     #: server columns of packed sums, and the ids of the columns in their slots (spec/hom.md)
     packs: dict[str, list[int]] = field(default_factory=dict)
+    #: server columns of the tags of keys, and the ids of each key's columns (spec/key.md)
+    tags: dict[str, list[int]] = field(default_factory=dict)
     #: settings of a lake table's files and index; empty for other tables
     lake: dict[str, Any] = field(default_factory=dict)
 
@@ -203,10 +205,8 @@ class Catalog:
 
     @staticmethod
     def create() -> Catalog:
-        """An empty catalog for a new database.
-
-        Table ids start at a random number. Keys derive from them, so two databases with one key
-        file do not share column keys, and a value cannot be moved between them.
+        """An empty catalog. Table ids start at a random number: keys derive from them, so databases
+        of one key file share no column keys, and a value cannot be moved between them.
         """
         return Catalog(
             database_id=secrets.token_hex(16),
@@ -299,6 +299,7 @@ class Catalog:
                 kept=dict(table.kept),
                 runs=[list(run) for run in table.runs],
                 packs={name: list(ids) for name, ids in table.packs.items()},
+                tags={name: list(ids) for name, ids in table.tags.items()},
                 lake=dict(table.lake),
             )
             for key, table in self.tables.items()
@@ -353,8 +354,7 @@ class Catalog:
                 raise unreadable(f"format {body.get('format')!r:.20}, not {FORMAT}")
             tables = [_table(item) for item in body.pop("tables")]
             objects = [HomeObject(**checked(HomeObject, item)) for item in body.pop("objects")]
-            hint = bytes.fromhex(body.pop("sdb_hint"))
-            hom_hint = bytes.fromhex(body.pop("hom_hint", ""))
+            hint, hom_hint = map(bytes.fromhex, (body.pop("sdb_hint"), body.pop("hom_hint", "")))
             epochs = Epochs.from_json(body.pop("epochs", None))
             named = {table.key: table for table in tables}
             if len(named) != len(tables):
@@ -382,8 +382,8 @@ def _spare(column: Column) -> int:
     """The difference between the longest possible bounds and those of the column, in bytes."""
     if not column.encrypted:
         return 0
-    bounds = (column.minimum, column.maximum)
-    return sum(_BOUND_LENGTH - len(json.dumps(bound)) for bound in bounds) + column.has_null
+    longest = 2 * _BOUND_LENGTH + column.has_null
+    return longest - len(json.dumps(column.minimum)) - len(json.dumps(column.maximum))
 
 
 def _table(values: dict[str, Any]) -> Table:

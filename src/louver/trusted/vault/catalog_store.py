@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog
-from louver.trusted.vault.identity import ORIGIN
 from louver.trusted.vault.pin import Keys, Pin, Pins, PinState
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
@@ -22,6 +21,8 @@ from louver.wire.messages import Statement
 
 Carry = Callable[[str, str], tuple[int, str]]
 """Writes the ledger of one identity under another one; its length and hash."""
+ORIGIN = "origin"
+"""The setting of a catalog with the first identity of a database that began as a copy."""
 _PURPOSE = "catalog"
 _MAX_VERSION = 1 << 62
 
@@ -277,3 +278,8 @@ def _is_strange(name: str) -> bool:
 
 def _context(database_id: str, version: int) -> bytes:
     return f"{database_id}:{version}".encode()
+
+
+def origin_of(catalog: Catalog) -> str:
+    """What join groups of a policy are named after: keys derive from it, so a copy keeps it."""
+    return str(catalog.settings.get(ORIGIN, catalog.database_id))

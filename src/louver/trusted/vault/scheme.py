@@ -181,6 +181,17 @@ def packed(table: Table, column: Column) -> list[tuple[str, str]]:
     return [(name, stored) for stored, ids in table.packs.items() if column.id in ids]
 
 
+def tagged(table: Table, column: Column) -> list[str]:
+    """The representations that say which key a row has, where a column is in such a key."""
+    names = [item.name for row in rows() if row.tags for item in row.representations]
+    return names if any(column.id in ids for ids in table.tags.values()) else []
+
+
+def tagging() -> Scheme | None:
+    """The scheme whose tags a server keeps apart, of which there is one at most."""
+    return next((row for row in rows() if row.tags), None)
+
+
 def lacks(column: Column, protection: Protection) -> bool:
     """Whether schemes that a column has would store more of it today."""
     fresh = (name for name in held(column, protection) if name not in column.stored)

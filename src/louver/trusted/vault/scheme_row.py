@@ -179,7 +179,8 @@ class Scheme:
     none where the server cannot. ``reading`` is `BY_ROW` or `BY_FILE` if its first representation
     is the copy that reading opens, of which a column has one; ``shares`` tells that its
     representation is a share, on which the server computes with helper columns beside it;
-    ``packs`` that tables have its representation, not columns. ``former`` are its names in earlier
+    ``packs`` that tables have its representation, not columns; ``tags`` that it is one of each key.
+    ``former`` are its names in earlier
     releases.
     """
 
@@ -207,6 +208,7 @@ class Scheme:
     reading: str = ""
     shares: bool = False
     packs: Packing | None = None
+    tags: bool = False
     former: tuple[str, ...] = ()
 
     def leaks(self) -> list[Leak]:

@@ -28,6 +28,7 @@ from louver.trusted.executor.schema import (
     head,
     join_groups,
     objects,
+    representations,
     sequences,
     tables,
 )
@@ -235,6 +236,8 @@ def _rewrite(
         )
     join_groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
+    keys = constraints.keys(context.local.binder, table.schema, table.name)
+    representations.tag(fresh, keys, context.backend)
     context.ledger.carry(
         facts.moved(context.ledger.facts(), table, fresh), f"ALTER TABLE {table.label}"
     )

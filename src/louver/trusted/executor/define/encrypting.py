@@ -118,7 +118,7 @@ def _begin(context: Context, start: head.Head, name: str, declared: Declared | N
         word = "enc.set" if fresh.encrypted else "enc.dropped"
         facts = [fact(word, table, [column])]
         if fresh.encrypted:
-            only = replace(later, columns=[fresh], packs={})
+            only = replace(later, columns=[fresh], packs={}, tags={})
             facts += row_writer.at_rest(only)
         context.ledger.record(facts, f"ALTER TABLE {table.label}")
         if before is not None:
@@ -126,6 +126,8 @@ def _begin(context: Context, start: head.Head, name: str, declared: Declared | N
         for stored, type_ in representations.columns_of(fresh, context.backend):
             sql = context.backend.add_column(table, stored, type_)
             context.engine.run(Statement(sql, kind="ddl"))
+        # The tags of plain keys would tell later ones, and other ceilings may allow none.
+        rebuilding.let_go_of_tags(context, table)
         unfinished = dict(catalog.settings.get(SETTING, {}))
         unfinished[str(column.id)] = {field: getattr(fresh, field) for field in _FIELDS}
         catalog.settings[SETTING] = unfinished

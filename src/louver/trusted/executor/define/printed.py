@@ -19,7 +19,7 @@ from louver.trusted.executor.schema import objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
-from louver.trusted.vault.identity import origin_of
+from louver.trusted.vault.catalog_store import origin_of
 from louver.trusted.vault.protection import FILES, Protection, Word
 
 _AFTER_TYPE = frozenset(

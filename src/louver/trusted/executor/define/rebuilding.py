@@ -51,6 +51,16 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
     return fresh, gone
 
 
+def let_go_of_tags(context: Context, table: Table) -> None:
+    """Keys are decided locally from now on: DuckDB drops no column that is UNIQUE, so the server
+    forgets what it holds. Behind every change of the table's columns, within a transaction.
+    """
+    if table.tags:
+        sql = context.backend.clear(table, list(table.tags))
+        context.engine.run(Statement(sql, kind="write"))
+        table.tags = {}
+
+
 def detailed(context: Context, table: Table, column: Column) -> Protection:
     """How a column is kept that stays what it is, with what the policy adds."""
     protection = Protection(True, column.scheme, column.ceiling)

@@ -124,6 +124,12 @@ def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[
     return results
 
 
+def keys(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> list[list[str]]:
+    """The columns of every PRIMARY KEY and UNIQUE constraint of a local table."""
+    rows = connection.execute(_QUERY, [fold(schema), fold(name)]).fetchall()
+    return [list(row[1]) for row in rows if row[0] in ("PRIMARY KEY", "UNIQUE")]
+
+
 def _both(left: Bounds, right: Bounds) -> Bounds:
     lows = [b for b in (left[0], right[0]) if b is not None]
     highs = [b for b in (left[1], right[1]) if b is not None]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from louver.names import fold
 from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.vault.catalog import Catalog, Column, Table
-from louver.trusted.vault.identity import origin_of
+from louver.trusted.vault.catalog_store import origin_of
 from louver.trusted.vault.protection import Protection
 from louver.trusted.vault.types import code_domain
 

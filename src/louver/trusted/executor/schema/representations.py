@@ -10,11 +10,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.levels import allows
 from louver.trusted.vault.protection import FILES, Protection
 from louver.trusted.vault.types import code_domain
 
@@ -87,6 +88,35 @@ def pack(table: Table, protections: Mapping[str, Protection], backend: Backend) 
     letter, most = row.representations[0].letter, row.packs.columns
     for start in range(0, len(ids), most):
         table.packs[pseudonym(letter)] = ids[start : start + most]
+
+
+def tag(table: Table, keys: Sequence[Sequence[str]], backend: Backend) -> None:
+    """Give a new table the tags of its keys, by which the server keeps them apart."""
+    row = scheme.tagging()
+    if row is None or not backend.unique or not may_tag(table):
+        return
+    for names in keys:
+        columns = [table.column(name) for name in names]
+        known = [c for c in columns if c is not None and code_domain(c.type) is not None]
+        if len(known) == len(names):
+            table.tags[pseudonym(row.representations[0].letter)] = [c.id for c in known]
+
+
+def tag_of(table: Table, expressions: Sequence[str]) -> str:
+    """The server's column of a key's tags; "" where the key is decided locally."""
+    names = {column.id: quoted(column.name) for column in table.columns}
+    wanted = list(expressions)
+    return next((tag for tag, ids in table.tags.items() if [names[i] for i in ids] == wanted), "")
+
+
+def may_tag(table: Table) -> bool:
+    """Whether tags may tell that a row is written again: not where a column may not even show
+    which rows a change is about, since then every row is rewritten to hide it.
+    """
+    row = scheme.tagging()
+    return row is not None and all(
+        allows(column.ceiling, row.ceiling) for column in table.columns if column.encrypted
+    )
 
 
 def pseudonym(letter: str) -> str:

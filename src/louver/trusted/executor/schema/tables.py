@@ -59,6 +59,7 @@ def build(
         table.columns.append(copy)
     join_groups.assign(catalog, table, protections, declared)
     representations.pack(table, protections, backend)
+    representations.tag(table, constraints.keys(connection, schema, name), backend)
     settle_helpers(table)
     return table
 

@@ -29,6 +29,7 @@ from louver.trusted.vault.schemes import (
     eq,
     file,
     hom,
+    key,
     ore,
     rnd,
     sdb,
@@ -96,6 +97,11 @@ def seal_table(
     return sealed
 
 
+def row_of_tag(keys: KeySource, table: Table, rows: pa.Table, tag: str) -> tuple[str, int] | None:
+    """Which key (by the server's column) of which of these rows a server has named by its tag."""
+    return key.row_of(keys, table, rows, tag)
+
+
 def encode(
     keys: KeySource, table: Table, column: Column, representation: str, value: Exact, sign: str
 ) -> Constant:
@@ -154,5 +160,5 @@ def public(keys: KeySource, name: str) -> bytes:
     return cast(bytes, _MODULES[name].public(keys))
 
 
-for _module in (rnd, eq, order, ore, sum, hom, text, sdb, file, eds):
+for _module in (rnd, eq, order, ore, sum, hom, text, sdb, file, eds, key):
     register(_module)
