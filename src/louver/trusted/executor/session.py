@@ -5,6 +5,8 @@ parse → analyse → rewrite → choose → split → check → seal literals �
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
@@ -12,10 +14,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted import backends
 from louver.trusted.executor import (
     attached_files,
@@ -49,6 +51,15 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
 
 _ATTEMPTS = 8
+_PATIENCE_S = 30.0
+"""How long a change is tried again while other clients write."""
+_FIRST_WAIT_MS, _LONGEST_WAIT_MS = 4, 256
+#: Changes that may run again, and the word of theirs that reads nothing.
+_REPEATABLE = {
+    "insert": "into", "update": "set", "delete": "from", "truncate": "table",
+    "create": "table", "drop": "table", "comment": "table",
+}  # fmt: skip
+_READING = {"select", "from", "join", "using", "table", "pivot", "unpivot", "with"}
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
 _UNBOUND = {f"duckdb.{kind}" for kind in ("binder", "catalog", "parser", "syntax", "permission")}
 
@@ -278,6 +289,8 @@ def _repeated(
     parameters: list[object],
 ) -> Answer:
     """Run a handler; again where another client wrote, or opened a layer, while it read."""
+    if _is_repeatable(context, tokens):
+        return _outlasting(context, lambda: handler(context, text, tokens, parameters))
     for _ in range(_ATTEMPTS - 1):
         try:
             return handler(context, text, tokens, parameters)
@@ -294,6 +307,39 @@ def _repeated(
                 raise
         transaction.refresh(context)
     return _without_openings(context, lambda: handler(context, text, tokens, parameters))
+
+
+def _is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:
+    """Whether a statement is a change of its own that can run again: what it did is undone when it
+    fails, and it reads nothing but its target. Files and data frames may be streams, which are
+    used up.
+    """
+    verb, *words = (fold(t.text) for t in tokens if t.token_type != TokenType.STRING)
+    own = _REPEATABLE.get(verb)
+    if own is None or context.in_transaction or context.local.files.frames.known:
+        return False
+    if own in words:
+        words.remove(own)
+    macros = {fold(item.name) for item in context.catalog.objects if item.kind == "MACRO"}
+    return not (_READING | macros).intersection(words)
+
+
+def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
+    """Run a change until no other client is faster; the waits between grow, and differ."""
+    end = time.monotonic() + _PATIENCE_S
+    longest_ms = _FIRST_WAIT_MS
+    while True:
+        try:
+            return run()
+        except errors.VerificationError:
+            if time.monotonic() > end or not _outrun(context):
+                raise
+        except errors.OperationalError as error:
+            if time.monotonic() > end or error.code != "catalog.conflict":
+                raise
+        time.sleep(secrets.randbelow(longest_ms) / 1000)
+        longest_ms = min(2 * longest_ms, _LONGEST_WAIT_MS)
+        transaction.refresh(context)
 
 
 def _outrun(context: Context) -> bool:

@@ -16,7 +16,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.schema import sequences
 from louver.trusted.planner.write import sequence_draws
-from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.pin import PinState
 
 Done = TypeVar("Done")
@@ -28,10 +28,27 @@ def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | Non
     """
     if context.store.current_version() != context.catalog.version:
         loaded = context.store.load(seen)
-        loaded.objects += [item for item in context.catalog.objects if item.temporary]
-        adopt(context, loaded, schema_changed=True)
+        before = context.catalog
+        loaded.objects += [item for item in before.objects if item.temporary]
+        # What others wrote is rows, mostly: the local engine is built of declarations alone.
+        adopt(context, loaded, schema_changed=_declared(loaded) != _declared(before))
         context.ledger.refresh()
     context.storage.refresh(_named(context.catalog, tokens))
+
+
+def _declared(catalog: Catalog) -> object:
+    """All that the local engine is built of."""
+    tables = [
+        (table.schema, table.name, table.id, [_column(column) for column in table.columns])
+        for table in catalog.tables.values()
+    ]
+    # Temporary objects are the session's own, wherever they stand.
+    objects = sorted(catalog.objects, key=lambda item: item.temporary)
+    return tables, objects, catalog.settings
+
+
+def _column(column: Column) -> object:
+    return (column.name, column.type, column.id, column.nullable, column.expression)
 
 
 def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
@@ -210,14 +227,25 @@ def writing(
         _save(context, before, state.catalog)
         context.storage.flush(lambda table: _is_keyed(context, table))
         context.engine.commit()
-    except BaseException:
+    except BaseException as error:
         if context.engine.in_transaction:
             with suppress(Exception):
                 context.engine.rollback()
         _back_to(context, before, schema_changed=schema_changed)
+        if _lost(context, error):
+            raise errors.make("catalog.conflict") from error
         raise
     _committed(context)
     _changed(context, schema_changed=schema_changed, plans_hold=plans_hold)
+
+
+def _lost(context: Context, error: BaseException) -> bool:
+    """Whether the server refused rows because another connection changed the same ones. What breaks
+    a key of the server's own is not that: it would fail again.
+    """
+    if not isinstance(error, errors.DatabaseError) or isinstance(error, errors.IntegrityError):
+        return False
+    return error.code != "catalog.conflict" and context.engine.lost_race(error)
 
 
 def _changed(context: Context, *, schema_changed: bool, plans_hold: bool) -> None:
