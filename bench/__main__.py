@@ -21,6 +21,8 @@ SECTIONS = {
     "planning": "bench.planning",
     "statements": "bench.statements",
     "forms": "bench.forms",
+    "oltp": "bench.oltp.section",
+    "oltp-large": "bench.oltp.large",
     "range": "bench.ranges",
     "load": "bench.load",
     "sdb": "bench.sdb",
