@@ -50,8 +50,8 @@ def measured(extent: Extent) -> report.Report:
         "The mix: TPC-C's five transactions in decks of "
         + ", ".join(f"{count} {name}" for name, count in tpcc.DECK.items())
         + f", one client, no waiting. {extent.mix.warehouses} warehouses of {extent.mix.districts} "
-        f"districts of {extent.mix.customers:,} customers, {extent.mix.items:,} items (the specification has "
-        "districts of 3,000 customers and 100,000 items); no foreign "
+        f"districts of {extent.mix.customers:,} customers, {extent.mix.items:,} items (the "
+        "specification has districts of 3,000 customers and 100,000 items); no foreign "
         "keys, and no columns that no transaction uses. Every column of customer is ENC, the other "
         "tables are plain; all keys are declared on both sides. Both sides run the same "
         "transactions and must end in the same state, in which the conditions 3.3.2.1 to 3.3.2.4 "
