@@ -46,8 +46,8 @@ def measured(extent: Extent) -> report.Report:
         f"These tables cover {sizes} rows. {statement_note(extent)}",
         "Clients are threads of one process, each with a connection of its own; they write "
         "different rows of one table. Only statements that succeeded count as statements. An error "
-        "ends its statement, which is not repeated; the UPDATE and DELETE after an INSERT that failed "
-        "touch no row and count, which is to the advantage of a side with errors.",
+        "ends its statement, which is not repeated; the UPDATE and DELETE after an INSERT that "
+        "failed touch no row and count, which is to the advantage of a side with errors.",
         "The mix: TPC-C's five transactions in decks of "
         + ", ".join(f"{count} {name}" for name, count in tpcc.DECK.items())
         + f", one client, no waiting. {extent.mix.warehouses} warehouses of {extent.mix.districts} "
