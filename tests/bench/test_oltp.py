@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import duckdb
 import pytest
 
@@ -52,9 +54,9 @@ def test_sides_that_differ_are_no_measurement() -> None:
         ("3.3.2.4", "DELETE FROM order_line WHERE ol_number = 1"),
     ],
 )
-def test_a_contradiction_is_noticed(clause: str, change: str) -> None:
+def test_a_contradiction_is_noticed(clause: str, change: str, tmp_path: Path) -> None:
     plain = duckdb.connect()
-    pair = sides.Sides(ours=None, plain=plain, folder=None, profile="sealed")  # type: ignore[arg-type]
+    pair = sides.Sides(tmp_path, "sealed", None, plain)
     for name, columns in tpcc_tables.TABLES.items():
         plain.execute(f"CREATE TABLE {name} ({columns.format(enc=pair.enc(plain))})")
         rows = tpcc_tables.ROWS[name]
