@@ -29,6 +29,30 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("selct * from t", "did you mean SELECT?"),
         ("udpate t set a = 1", "did you mean UPDATE?"),
+        ("CREATE TABEL u (a INT ENC)", "Correct TABEL (did you mean TABLE?)."),
+        ("DROP TABEL t", "Correct TABEL (did you mean TABLE?)."),
+        ("ALTER TABEL t ADD COLUMN x INT", "Correct TABEL (did you mean TABLE?)."),
+        ("SHOW TABELS", "Correct TABELS (did you mean TABLES?)."),
+        ("SHOW leakge", "Correct leakge (did you mean LEAKAGE?)."),
+        ("DESCRIBE TABEL t", "Correct TABEL (did you mean TABLE?)."),
+        ("select a fron t", "Correct fron (did you mean FROM?)."),
+        ("select * form t where a = 'ä'", "Correct form (did you mean FROM?)."),
+        ("SELECT * FROM t WHER a = 1", "Correct WHER (did you mean WHERE?)."),
+        ("SELECT a FROM t GRUP BY a", "Correct GRUP (did you mean GROUP?)."),
+        ("SELECT a FROM t -- äö\nODER BY a", "Correct ODER (did you mean ORDER?)."),
+        ("SELECT a FROM t LEFT JION t u USING (a)", "Correct JION (did you mean JOIN?)."),
+        ("SELECT * FROM t WHERE a BETWEN 1 AND 2", "Correct BETWEN (did you mean BETWEEN?)."),
+        ("EXPLAIN (LEAKAGE) SELECT a FRON t", "Correct FRON (did you mean FROM?)."),
+        ("INSERT INTO t VAULES (1, 2, 'x')", "Correct VAULES (did you mean VALUES?)."),
+        ("INSERT INOT t VALUES (1, 2, 'x')", "Correct INOT (did you mean INTO?)."),
+        ("DELETE FORM t", "Correct FORM (did you mean FROM?)."),
+        ("UPDATE t SETT b = 1", "Correct SETT (did you mean SET?)."),
+        ("ALTER TABLE t ADD COLUM x INT ENC", "Correct COLUM (did you mean COLUMN?)."),
+        ("CREATE INDX i ON t (b)", "Correct INDX (did you mean INDEX?)."),
+        ("CREATE TABLE u (a INT ENC, b INT NOT NUL)", "Correct NUL (did you mean NULL?)."),
+        ("CREATE TABLE u (a INT EN, b INT)", "Correct EN (did you mean ENC?)."),
+        ("CREATE TABLE u (a INT ENC MYA REVEAL order)", "Correct MYA (did you mean MAY?)."),
+        ("CREATE TABLE u (a INT ENC USNG sdb)", "Correct USNG (did you mean USING?)."),
         ("CREATE TABLE u (a INT ENCRYPTED)", "Write a INT ENC."),
         ("CREATE TABLE u (a INT MAY REVEAL order NOT NULL)",
          "Write a INT ENC MAY REVEAL order NOT NULL."),
@@ -54,6 +78,22 @@ def test_statements(home: Path, statement: str, wanted: str) -> None:
     assert wanted in message
     assert "main" not in message
     assert "RETURNING" not in message
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT a FROM t WHERE a = = 1",
+        "SELECT a FROM t WHERE n = 'fron' fron t",
+        "SELECT 1 FROM t ORDER BY",
+        "SHOW nothing_like_it",
+        "CREATE SECRET s (TYPE s3)",
+        "SELECT 'abc",
+        "CREATE TABLE u (a INT ENC) AS SELECT 'abc",
+    ],
+)
+def test_no_keyword_is_offered_where_none_helps(home: Path, statement: str) -> None:
+    assert "(did you mean" not in run(statement, folder=home, code=1).stderr
 
 
 def test_names_that_are_meant_are_names(home: Path) -> None:

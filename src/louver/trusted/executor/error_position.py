@@ -12,27 +12,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from louver import errors
+from louver.trusted.planner.sql import lexer
 
 _EXCERPT = re.compile(r"\n\nLINE \d+: (?P<shown>[^\n]*)(?:\n(?P<blanks> *)\^)?")
 _HEAD = re.compile(r"LINE \d+: ")
 _TIME_TRAVEL = "does not support time travel"
 #: A shorter piece may occur elsewhere in the statement.
 _LEAST_CHARACTERS = 3
+#: The errors of statements that may have a misspelled keyword: DuckDB's, and Louver's own.
+_UNPARSED = ("duckdb.parser", "duckdb.syntax")
+_UNREAD = ("sql.syntax", "sql.unsupported")
 
 
 @contextmanager
-def in_own_words(text: str) -> Iterator[None]:
-    """Run a statement; an error of DuckDB's shows a position in ``text`` or none."""
+def in_own_words(text: lexer.Text) -> Iterator[None]:
+    """Run a statement; an error of DuckDB's shows a position in ``text`` or none, and a keyword
+    that is misspelled is corrected.
+    """
     try:
         yield
     except errors.Error as error:
+        corrected = _corrected(text.plain) if error.code in _UNPARSED + _UNREAD else None
+        if corrected is not None and error.code in _UNREAD:
+            raise corrected from None
         if not error.code.startswith("duckdb."):
             raise
         if _TIME_TRAVEL in error.message:
             raise errors.make("sql.time_travel") from None
-        error.message = moved(error.message, text)
+        error.message = moved(error.message, text.home)
+        error.fix = corrected.fix if corrected is not None else error.fix
         error.args = (error.message,)
         raise
+
+
+def _corrected(text: str) -> errors.Error | None:
+    """The error of a statement with a misspelled keyword."""
+    # Imported here: few statements cannot be parsed.
+    from louver.trusted.executor import misspelled
+
+    words = misspelled.meant(text)
+    if words is None:
+        return None
+    return errors.make("sql.misspelled", word=words[0], close=words[1])
 
 
 def moved(message: str, text: str) -> str:

@@ -124,7 +124,7 @@ class Session:
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
-        with in_own_words(text.home):
+        with in_own_words(text):
             return self.context.run(text, parameters)
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
@@ -140,7 +140,7 @@ class Session:
     ) -> Described | None:
         """What is known of a query before it runs; None for what is not a query."""
         tokens = lexer.tokens(text.plain)
-        with contained(self), in_own_words(text.home):
+        with contained(self), in_own_words(text):
             if not show.is_query(tokens) and not show.describes(tokens):
                 return None
             dispatch.handler(tokens, self.context)

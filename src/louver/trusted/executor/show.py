@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -50,6 +51,8 @@ _EXPLAIN = re.compile(
     r"(?:\((?P<options>\s*(?:LEAKAGE|FORMAT|ANALYZE)\b[^()]*)\))?",
     re.IGNORECASE | re.DOTALL,
 )
+#: What SHOW takes beside names of tables and settings.
+_SHOWN = ("TABLES", "DATABASES", "LEAKAGE", "PROTECTION")
 _LEAKAGE = re.compile(
     rf"{_COMMENTS}SHOW\s+LEAKAGE(?:\s+FOR\s+(?P<table>.+?))?{_COMMENTS}$", re.IGNORECASE | re.DOTALL
 )
@@ -285,7 +288,14 @@ def show(
             value = settings.value(context, tokens[1].text)
             if value is not None:
                 return value
-        return _at_home(context, text, parameters)
+        try:
+            return _at_home(context, text, parameters)
+        except errors.Error as error:
+            close = difflib.get_close_matches("".join(words[1:2]), _SHOWN, n=1, cutoff=0.7)
+            if len(words) == 2 and close and error.code == "duckdb.catalog":
+                fields = {"word": tokens[1].text, "close": close[0]}
+                error.fix = errors.make("sql.misspelled", **fields).fix
+            raise
     return reported_leakage.answer(context, match["table"])
 
 

@@ -46,6 +46,8 @@ class Declaration:
 
     sql: str
     columns: dict[str, Declared]
+    #: where the ENC words began and ended
+    cuts: tuple[tuple[int, int], ...] = ()
 
 
 def strip_enc(sql: str, tokens: Sequence[Token]) -> Declaration:
@@ -66,7 +68,7 @@ def strip_enc(sql: str, tokens: Sequence[Token]) -> Declaration:
         cuts.append((start, end))
     for start, end in sorted(cuts, reverse=True):
         sql = sql[:start].rstrip() + " " + sql[end:]
-    return Declaration(sql, columns)
+    return Declaration(sql, columns, tuple(cuts))
 
 
 def listed_names(tokens: Sequence[Token]) -> list[str]:
