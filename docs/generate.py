@@ -164,7 +164,9 @@ def errors_page() -> str:
         out.append(f"### {code}\n")
         message, cause, fix = (_brackets(text) for text in (row.message, row.cause, row.fix))
         out += [_wrapped(f"`{row.cls.__name__}`: {message}", "") + "\n"]
-        out += [_wrapped(f"* Cause: {cause}", "  "), _wrapped(f"* Fix: {fix}", "  ") + "\n"]
+        out += [_wrapped(f"* Cause: {cause}", "  "), _wrapped(f"* Fix: {fix}", "  ")]
+        out += [_wrapped(f"* Fix of `{pattern}`: {text}", "  ") for pattern, text in row.fixes]
+        out[-1] += "\n"
     return "\n".join(out)
 
 

@@ -130,6 +130,8 @@ class ErrorRow:
     message: str
     cause: str
     fix: str
+    #: fixes of DuckDB's errors by what their messages hold; the first that matches counts
+    fixes: tuple[tuple[str, str], ...] = ()
 
 
 class _Registry(Mapping[str, ErrorRow]):
@@ -141,7 +143,14 @@ class _Registry(Mapping[str, ErrorRow]):
 
         tables = tomllib.loads(_TEXTS.decode())
         return {
-            code: ErrorRow(code, globals()[row["class"]], row["message"], row["cause"], row["fix"])
+            code: ErrorRow(
+                code,
+                globals()[row["class"]],
+                row["message"],
+                row["cause"],
+                row["fix"],
+                tuple((pattern, fix) for pattern, fix in row.get("fixes", ())),
+            )
             for code, row in tables.items()
         }
 
@@ -243,8 +252,9 @@ def from_duckdb(error: BaseException) -> Error:
     classes = (_PEP_249[base] for base in bases if base in _PEP_249)
     cls = _DUCKDB_CLASSES.get(name) or next(classes, row.cls)
     message = str(error)
-    # DuckDB's message says all there is to say; `str` must show it and nothing more.
-    return cls(message, code=code, cause=row.cause, fix="", detail=message)
+    # Where no pattern matches, DuckDB's message says all there is to say.
+    fix = next((fix for pattern, fix in row.fixes if re.search(pattern, message)), "")
+    return cls(message, code=code, cause=row.cause, fix=fix, detail=message)
 
 
 def explain(code: str) -> dict[str, Any]:

@@ -71,6 +71,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("INSERT INTO t VALUES ('x', 2, 'y')", "LINE 1: INSERT INTO t VALUES ('x', 2, 'y')"),
         ("DESCRIBE INSERT INTO t VALUES (1)", "LINE 1: DESCRIBE INSERT INTO t VALUES (1)"),
         ("SELECT *\nFROM t\nWHERE nope = 1", "LINE 3: WHERE nope = 1"),
+        ("SELECT * FROM t WHERE n = \"x\"", "fix: Check the name: DESCRIBE lists the columns"),
+        ("SELECT * FROM tt", "fix: Check the name: SHOW TABLES lists the tables."),
+        ("SELECT sum(n) FROM t", "fix: Cast an argument to a type of the list"),
+        ("INSERT INTO t VALUES (1)", "fix: Give one value for each column"),
+        ("CREATE TABLE t (a INT ENC)", "fix: Choose another name, or write IF NOT EXISTS"),
+        ("SELECT (1", "fix: Complete the statement"),
     ],
 )  # fmt: skip
 def test_statements(home: Path, statement: str, wanted: str) -> None:

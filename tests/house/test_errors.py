@@ -114,7 +114,11 @@ def test_texts_are_sentences(code: str) -> None:
 def texts() -> list[tuple[str, str]]:
     """Every text of the table with the code that it belongs to."""
     rows = errors.ERRORS.items()
-    return [(code, text) for code, row in rows for text in (row.message, row.cause, row.fix)]
+    return [
+        (code, text)
+        for code, row in rows
+        for text in (row.message, row.cause, row.fix, *(fix for _, fix in row.fixes))
+    ]
 
 
 def named(pattern: str) -> set[tuple[str, str]]:
@@ -156,6 +160,7 @@ def test_words_with_underscores_in_the_texts_exist() -> None:
     for sql in (
         "SELECT name FROM duckdb_settings()",
         "SELECT function_name FROM duckdb_functions()",
+        "SELECT upper(keyword_name) FROM duckdb_keywords()",
     ):
         known |= {str(row[0]) for row in connection.execute(sql).fetchall()}
     words = named(r"(?<![\w{])[A-Za-z]+(?:_[A-Za-z]+)+(?!\w*})")
@@ -260,7 +265,49 @@ def test_duckdbs_errors_keep_class_and_message(
     error = errors.from_duckdb(raised.value)
     assert type(error) is cls
     assert error.code == code
-    assert str(error) == str(raised.value)
+    assert error.message == str(raised.value)
+    assert str(error).startswith(str(raised.value))
+
+
+#: A statement for each fix of an error of DuckDB's, in the order of the table.
+FAILING = (
+    "SELECT 1 WHERE a", "SELECT x FROM t", "SELECT u.a FROM t", "SELECT sum(n) FROM t",
+    "SELECT 1 FROM t WHERE count(*) > 1", "INSERT INTO t VALUES (1)",
+    "SELECT a FROM t WHERE a IN (SELECT a, b FROM t)", "SELECT 1 UNION SELECT 1, 2",
+    "CREATE TABLE t (a INT)", "SELECT * FROM nowhere", "CREATE TABLE u (a itn)", "DROP VIEW t",
+    "USE nowhere", "SELECT (1", "SELECT 'x", "INSERT INTO t (a) VALUES (NULL)",
+    "INSERT INTO t (a) VALUES (1), (1)", "INSERT INTO child VALUES (7)",
+    "INSERT INTO t VALUES (1, -1, '')", "SELECT 'x'::INT", "SELECT '2020-13-45'::DATE",
+    "SELECT 300::TINYINT", "SELECT 127::TINYINT + 1::TINYINT",
+    "SELECT (SELECT range FROM range(2))", "FROM 'nofile.csv'",
+)  # fmt: skip
+
+
+def test_every_fix_of_duckdbs_errors_is_given() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (a INT PRIMARY KEY, b INT CHECK (b > 0), n TEXT)")
+    connection.execute("CREATE TABLE child (a INT REFERENCES t)")
+    given = []
+    for sql in FAILING:
+        with pytest.raises(duckdb.Error) as raised:
+            connection.execute(sql).fetchall()
+        given.append(errors.from_duckdb(raised.value).fix)
+    connection.execute("CREATE TABLE counter AS SELECT 1 AS n")
+    other = connection.cursor()
+    other.execute("BEGIN")
+    other.execute("UPDATE counter SET n = 2")
+    with pytest.raises(duckdb.Error) as raised:
+        connection.execute("UPDATE counter SET n = 3")
+    given.append(errors.from_duckdb(raised.value).fix)
+    rows = [row for code, row in errors.ERRORS.items() if code.startswith("duckdb.")]
+    assert set(given) == {fix for row in rows for _, fix in row.fixes}
+    assert len(set(given)) == len(given)
+
+
+def test_what_matches_no_pattern_has_no_fix() -> None:
+    error = errors.from_duckdb(duckdb.BinderException("Binder Error: something else"))
+    assert error.fix == ""
+    assert str(error) == "Binder Error: something else"
 
 
 def test_every_exception_of_duckdb_has_a_row() -> None:
