@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.executor import row_writer, server_storage, transfer
+from louver.trusted.executor import export_file, row_writer, server_storage, transfer
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
@@ -91,14 +91,16 @@ def test_there_and_back(
     batch_rows: int,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(server_storage, "BATCH_ROWS", batch_rows)
-    steps: list[tuple[int, int]] = []
-    counts = transfer.encrypt(session.context, source, progress=lambda *step: steps.append(step))
+    steps: list[tuple[int, int | None]] = []
+    done = transfer.encrypt(session.context, source, progress=lambda *step: steps.append(step))
+    counts = done.counts
+    assert done.notices == ()
     assert counts == {"T x": 4, "s.child": 500, "s.grand": 301, "empty": 0}
     assert steps[-1] == (805, 805)
     for table in session.context.catalog.tables.values():
         assert all(column.encrypted for column in table.columns)
     target = tmp_path / "back.duckdb"
-    assert transfer.export(session.context, target) == counts
+    assert export_file.export(session.context, target) == counts
     assert answers(target, SCHEMA) == answers(source, SCHEMA)
     assert answers(target, ROWS) == answers(source, ROWS)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
@@ -169,7 +171,7 @@ def test_a_failure_leaves_nothing(
     assert session.context.catalog.tables == {}
     assert session.context.catalog.objects == []
     monkeypatch.undo()
-    assert len(transfer.encrypt(session.context, source)) == 4
+    assert len(transfer.encrypt(session.context, source).counts) == 4
 
 
 def test_bad_files(source: Path, session: Session, tmp_path: Path) -> None:
@@ -184,8 +186,8 @@ def test_bad_files(source: Path, session: Session, tmp_path: Path) -> None:
         transfer.encrypt(session.context, source)
     assert taken.value.code == "table.exists"
     with pytest.raises(errors.OperationalError) as exists:
-        transfer.export(session.context, source)
+        export_file.export(session.context, source)
     assert exists.value.code == "file.exists"
     with pytest.raises(errors.OperationalError):
-        transfer.export(session.context, tmp_path / "no folder" / "x.duckdb")
+        export_file.export(session.context, tmp_path / "no folder" / "x.duckdb")
     assert answers(source, ("SELECT count(*) FROM s.child",)) == [["(500,)"]]

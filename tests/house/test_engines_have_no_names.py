@@ -22,6 +22,7 @@ LOCAL = {
     "executor/local": "the local engine",
     "executor/dispatch.py": "the user's own CHECKPOINT",
     "executor/maintenance.py": "the user's own CHECKPOINT",
+    "executor/export_file.py": "the file that is written",
     "executor/transfer.py": "the file that is copied",
     "planner/sql/trees.py": "the language of the local engine",
     "apps/demo": "questions to providers, which are DuckDBs by their protocol",

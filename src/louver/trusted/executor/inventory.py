@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -84,3 +85,24 @@ def macros(path: Path, directory: str) -> list[HomeObject]:
             schema = name[-2] if len(name) > 1 else "main"
             results.append(HomeObject("MACRO", schema, name[-1], statement.home))
     return results
+
+
+def run_all(plain: _Connection, items: Sequence[HomeObject]) -> list[HomeObject]:
+    """Run the statements in as many passes as their dependencies need; returns those that fail."""
+    left = list(items)
+    before = -1
+    while left and len(left) != before:
+        before, tried = len(left), left
+        left = []
+        for item in tried:
+            try:
+                plain.execute(item.sql)
+            except duckdb.Error:
+                left.append(item)
+    return left
+
+
+def count(connection: _Connection, path: str) -> int:
+    """The rows of a table."""
+    row = connection.execute(f"SELECT count(*) FROM {path}").fetchone()
+    return int(row[0]) if row else 0

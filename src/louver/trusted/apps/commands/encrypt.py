@@ -2,14 +2,19 @@
 
 The file is only read. The policy (--policy) selects the encrypted columns and their schemes;
 without a policy every column of every table is encrypted. --table encrypts some tables with their
-types, sequences and indexes. --dry-run encrypts some rows of each table in memory and estimates the
-time and the bytes of the whole.
+types, sequences and indexes, and the views, macros and comments that need no other table; what is
+left is named. Objects that the target has already must be equal; a table there is an error. COLLATE
+stays, and is reported for each column. A lake, a table with generated columns, and a plain column
+with a collation of an extension store none: --drop-collations stores these columns without.
+--dry-run encrypts some rows of each table in memory and estimates the time and the bytes of the
+whole.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from louver.trusted.apps import formats, startup, terminal
@@ -37,6 +42,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="this table only; may be repeated",
     )  # fmt: skip
     parser.add_argument(
+        "--drop-collations", action="store_true",
+        help="store columns without COLLATE where it cannot be stored",
+    )  # fmt: skip
+    parser.add_argument(
         "--dry-run", action="store_true", help="estimate time and bytes; nothing is stored"
     )
 
@@ -50,10 +59,11 @@ def run(options: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
-        counts = transfer.encrypt(
-            context_of(connection), options.file, progress=progress, names=options.tables
-        )
-    report(options, counts, time.perf_counter() - start, "encrypted")
+        done = transfer.encrypt(
+            context_of(connection), options.file, progress=progress, names=options.tables,
+            drop_collations=options.drop_collations,
+        )  # fmt: skip
+    report(options, done.counts, time.perf_counter() - start, "encrypted", done.notices)
     return 0
 
 
@@ -77,31 +87,45 @@ def _estimate(options: argparse.Namespace) -> int:
         estimates.append((table, rows, round(sent * factor), seconds * factor))
 
     with connection:
-        done: Filled = filled
-        transfer.encrypt(
+        after_each: Filled = filled
+        done = transfer.encrypt(
             context_of(connection), options.file, names=options.tables, most_rows=SAMPLE_ROWS,
-            filled=done,
+            filled=after_each, drop_collations=options.drop_collations,
         )  # fmt: skip
     if options.json:
         tables = [
             {"table": table, "rows": rows, "bytes": sent, "seconds": round(seconds, 3)}
             for table, rows, sent, seconds in estimates
         ]
-        terminal.out_json({"ok": True, "estimates": tables})
+        terminal.out_json({"ok": True, "estimates": tables, "notices": list(done.notices)})
         return 0
     texts = [(table, str(rows), str(sent), f"{s:.1f}") for table, rows, sent, s in estimates]
     formats.write_texts(options.form or "box", _COLUMNS, texts)
+    _say(done.notices)
     seconds = sum(estimate[3] for estimate in estimates)
     terminal.say(f"nothing was stored; about {seconds:.0f} s in all, estimated from a sample")
     return 0
 
 
-def report(options: argparse.Namespace, counts: dict[str, int], seconds: float, verb: str) -> None:
-    """Print the number of rows of each table."""
+def report(
+    options: argparse.Namespace,
+    counts: dict[str, int],
+    seconds: float,
+    verb: str,
+    notices: Sequence[str] = (),
+) -> None:
+    """Print the number of rows of each table, and what else the user is to know."""
     if options.json:
-        terminal.out_json({"ok": True, "tables": counts, "seconds": round(seconds, 3)})
+        body = {"ok": True, "tables": counts, "seconds": round(seconds, 3)}
+        terminal.out_json({**body, "notices": list(notices)} if notices else body)
         return
     for table, rows in counts.items():
         terminal.out(f"{table:<30}{rows:>12,} rows")
+    _say(notices)
     total = sum(counts.values())
     terminal.say(f"{verb} {total:,} rows of {len(counts)} tables in {seconds:.1f} s")
+
+
+def _say(notices: Sequence[str]) -> None:
+    for notice in notices:
+        terminal.say(f"note: {notice}")

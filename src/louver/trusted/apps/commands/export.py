@@ -20,11 +20,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
-    from louver.trusted.executor import transfer
+    from louver.trusted.executor import export_file
     from louver.trusted.executor.progress import bar
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
-        counts = transfer.export(context_of(connection), options.file, progress=progress)
+        counts = export_file.export(context_of(connection), options.file, progress=progress)
     report(options, counts, time.perf_counter() - start, "exported")
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
@@ -88,7 +88,20 @@ def collations(sql: str) -> dict[str, str]:
     """The collations of a table's columns, by folded name. ``sql`` is the table as DuckDB prints
     it, so what is not a property of a column stands in brackets of its own.
     """
-    by_name: dict[str, str] = {}
+    return {column: name for column, name, _, _ in _collated(sql)}
+
+
+def without_collations(sql: str, columns: Collection[str]) -> str:
+    """The same text without the collations of some columns, by folded name."""
+    for column, _, start, end in reversed(_collated(sql)):
+        if column in columns:
+            sql = sql[:start].rstrip() + sql[end:]
+    return sql
+
+
+def _collated(sql: str) -> list[tuple[str, str, int, int]]:
+    """Column, collation, and where the clause begins and ends."""
+    clauses = []
     depth, column, results = 0, "", lexer.tokens(sql)
     for position, token in enumerate(results):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
@@ -96,8 +109,9 @@ def collations(sql: str) -> dict[str, str]:
         if depth == 1 and first and position + 1 < len(results):
             column = fold(results[position + 1].text)
         if depth == 1 and token.token_type == TokenType.COLLATE:
-            by_name[column] = ".".join(names(results, position + 1)[0])
-    return by_name
+            parts, after = names(results, position + 1)
+            clauses.append((column, ".".join(parts), token.start, results[after - 1].end + 1))
+    return clauses
 
 
 def refuse_collation(label: str) -> errors.Error:

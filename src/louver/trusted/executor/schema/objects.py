@@ -188,8 +188,15 @@ def introspected(context: Context, kind: str, schema: str, name: str) -> str:
 def described(context: Context, schema: str, name: str) -> list[tuple[str, str]]:
     """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
     with translated():
-        rows = context.local.binder.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
-    statement = introspected(context, "TABLE", schema, name)
+        return described_in(context.local.binder, schema, name)
+
+
+def described_in(
+    connection: duckdb.DuckDBPyConnection, schema: str, name: str
+) -> list[tuple[str, str]]:
+    """The same of another database."""
+    rows = connection.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
+    statement = object_texts.introspected(connection, "TABLE", schema, name)
     known = head.collations(statement) if "COLLATE" in statement else {}
     types = {column: with_collation(collation) for column, collation in known.items()}
     return [(row[0], types.get(fold(row[0]), row[1])) for row in rows]
