@@ -58,6 +58,7 @@ class Repeated:
             sql: the query, without WITH; it reads nothing else.
             parameters: the values of its placeholders.
         """
+        rows = arrow_values.readable(rows)
         incoming = self._ready(tuple(columns), rows.schema)
         items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
         # No filter goes through a LIMIT: Arrow would decide it, to which NaN is greater than
@@ -66,7 +67,7 @@ class Repeated:
         entries = f"WITH {quoted(name)} AS ({fenced})"
         text = f"{entries} {sql}"
         statement = self._statements.get(text) or self._connection.extract_statements(text)[0]
-        incoming.rows = arrow_values.readable(rows)
+        incoming.rows = rows
         try:
             reply = self._connection.execute(statement, parameters or None).to_arrow_table()
         finally:
