@@ -19,6 +19,7 @@ MODULES = re.compile(r"untrusted\.engines\.(?:duckdb|lake)\b|trusted\.backends\.
 #: Where the words are for the local engine, which is a DuckDB.
 LOCAL = {
     "client/aggregates.py": "functions by the names that DuckDB's relations have",
+    "client/duckdb_names.py": "what users write in place of names that DuckDB has",
     "executor/local": "the local engine",
     "executor/dispatch.py": "the user's own CHECKPOINT",
     "executor/maintenance.py": "the user's own CHECKPOINT",

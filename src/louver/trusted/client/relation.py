@@ -141,9 +141,8 @@ class Relation(Rows, Windows):
 
     def unique(self, unique_aggr: str) -> Relation:
         """The different values of expressions."""
-        return self._of(
-            self._composed().projected(composition.expression(unique_aggr), distinct=True)
-        )
+        items = composition.expression(unique_aggr)
+        return self._of(self._composed().projected(items, distinct=True))
 
     def distinct(self) -> Relation:
         """The rows without repetitions."""
@@ -177,8 +176,7 @@ class Relation(Rows, Windows):
         """A join. ``condition`` is an expression, with columns after the alias of each side, or the
         names of columns that both have. ``how``: inner, left, right, outer, semi or anti.
         """
-        query = self._composed().joined_with(self._other(other_rel), str(condition), how)
-        return self._of(query)
+        return self._of(self._composed().joined_with(self._other(other_rel), str(condition), how))
 
     def cross(self, other_rel: Relation) -> Relation:
         """All pairs of rows."""
@@ -206,6 +204,11 @@ class Relation(Rows, Windows):
         self._ran()
         return self
 
+    def close(self) -> None:
+        """Drop the rows; they are fetched again when they are needed."""
+        if self._query is not None:
+            self._result = None
+
     # -- files, tables and views ----------------------------------------------------------------
 
     def to_parquet(self, file_name: str, **options: object) -> None:
@@ -228,8 +231,7 @@ class Relation(Rows, Windows):
 
     def to_view(self, view_name: str, replace: bool = True) -> Relation:
         """CREATE VIEW; the relation of the view."""
-        word = "CREATE OR REPLACE VIEW" if replace else "CREATE VIEW"
-        self._stored(f"{word} {_target(view_name)} AS ", "")
+        self._stored(f"CREATE {'OR REPLACE ' * replace}VIEW {_target(view_name)} AS ", "")
         return self._of(composition.named_table(view_name))
 
     create_view = to_view
@@ -239,10 +241,8 @@ class Relation(Rows, Windows):
         self._stored(f"INSERT INTO {_target(table_name)} ", "")
 
     def _copied(self, file_name: str, options: Mapping[str, object]) -> None:
-        listed = ", ".join(
-            f"{name} {composition.literal(value)}" for name, value in options.items()
-        )
-        self._stored("COPY (", f") TO {composition.literal(file_name)} ({listed})")
+        pairs = [f"{name} {composition.literal(value)}" for name, value in options.items()]
+        self._stored("COPY (", f") TO {composition.literal(file_name)} ({', '.join(pairs)})")
 
     def _stored(self, before: str, after: str) -> Answer:
         query = self._composed()
@@ -297,6 +297,15 @@ class Relation(Rows, Windows):
 
     def __getitem__(self, name: str) -> Relation:
         return self._of(self._composed().projected(composition.columns([name])))
+
+    def __getattr__(self, name: str) -> Relation:
+        """The relation of a column's values; Python asks for names that are not methods."""
+        from louver.trusted.client import duckdb_names
+
+        columns = [] if name.startswith("_") else self.columns
+        if columns and name in self:
+            return self[name]
+        raise duckdb_names.of_relation(name, columns)
 
     def __contains__(self, name: object) -> bool:
         return any(fold(str(name)) == fold(column) for column in self.columns)

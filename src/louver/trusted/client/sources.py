@@ -132,6 +132,13 @@ class Sources(ABC):
         with self._lock, contained(self._session):
             local_frames.unregister(self._context, view_name)
 
+    if not TYPE_CHECKING:  # type checkers know the names that exist
+
+        def __getattr__(self, name: str) -> None:
+            from louver.trusted.client import duckdb_names
+
+            raise duckdb_names.of_connection(name)
+
     def _local(self, data: object) -> Relation:
         if isinstance(data, Relation):
             return data

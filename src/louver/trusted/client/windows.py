@@ -25,6 +25,8 @@ class Windows(Aggregates):
         """The rank of each row, without gaps."""
         return self._applied(["dense_rank()"], "", window_spec, projected_columns)
 
+    rank_dense = dense_rank
+
     def percent_rank(self, window_spec: str, projected_columns: str = "") -> Self:
         """The relative rank of each row, from 0 to 1."""
         return self._applied(["percent_rank()"], "", window_spec, projected_columns)
