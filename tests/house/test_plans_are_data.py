@@ -114,7 +114,8 @@ def test_plans_of_changes_hold_only_frozen_data(open_connection: Any) -> None:
         plan = changing.planned(context, words, verb, table)
         assert not offending(plan)
         seen.append(plan)
-    assert seen[0].filter is not None
+    assert seen[0].rows is not None
+    assert seen[0].rows.remotes[0].where
     assert [len(plan.read) for plan in seen] == [0, 1, 0, 1]
     assert [len(plan.rehearsed) for plan in seen] == [1, 3, 2, 3]
 

@@ -51,6 +51,28 @@ def fill(
     connection.unregister("louver_fill")
 
 
+def fill_stand_in(
+    context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
+) -> None:
+    """Put rows into the temporary table that takes a table's place; columns that were not read
+    are NULL there.
+    """
+    if not rows.num_rows:
+        return
+    known, generated = set(rows.column_names), constraint_check.rules(context, table).generated
+    columns = [column for column in table.columns if fold(column.name) not in generated]
+    listed = ", ".join(quoted(column.name) for column in columns)
+    items = ", ".join(quoted(c.name) if c.name in known else "NULL" for c in columns)
+    arrow_values.register(connection, "louver_fill", rows)
+    connection.execute(f"INSERT INTO {stand_in(table)} ({listed}) SELECT {items} FROM louver_fill")
+    connection.unregister("louver_fill")
+
+
+def stand_in(table: Table) -> str:
+    """The name of the temporary table that takes a table's place."""
+    return f"temp.main.{quoted(table.name)}"
+
+
 def _fill_in_waves(
     connection: duckdb.DuckDBPyConnection,
     table: Table,

@@ -199,14 +199,9 @@ def _printed(parts: Parts, remote: RemoteQuery, tables: Tables, usable: bool) ->
     return Template(sql, tuple(printer.constants))
 
 
-def scan_facts(
-    backend: Backend,
-    table: Table,
-    where: RowFilter | None = None,
-    columns: Sequence[str] | None = None,
-) -> list[Fact]:
+def scan_facts(backend: Backend, table: Table, columns: Sequence[str] | None = None) -> list[Fact]:
     """What reading a table for a change shows."""
-    remote, source = _scan(backend, table, columns, where)
+    remote, source = _scan(backend, table, columns, None)
     return choose.reads(remote, [source])
 
 
@@ -233,10 +228,11 @@ def _scanned(
     """
     (remote, source), tables = _scan(parts.backend, table, columns, where), {table.id: table}
     statement = _bound(parts, remote, tables, where.literals if where else [])
-    request = (statement.sql, statement.constants)
-    condition = condition_of(request, [table], lambda _: parts.state.catalog.stamp)
-    shown = with_condition(choose.reads(remote, [source]), condition)
-    parts.ledger.record(shown, "a change (scan)")
+    if where is None:
+        request = (statement.sql, statement.constants)
+        condition = condition_of(request, [table], lambda _: parts.state.catalog.stamp)
+        shown = with_condition(choose.reads(remote, [source]), condition)
+        parts.ledger.record(shown, "a change (scan)")
     count, numbers = 0, []
     reader = parts.engine.stream(statement)
     for batch in reader:
@@ -247,7 +243,8 @@ def _scanned(
     if not numbers:
         yield _opened(parts, remote, tables, pa.Table.from_batches([], reader.schema))
     unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
-    complete = count <= table.row_count if where else count == table.row_count
+    narrowed = where is not None and bool(where.nodes)
+    complete = count <= table.row_count if narrowed else count == table.row_count
     if not complete or len(unique) != count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=count)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from louver.trusted.executor import select, server_storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.planner.ir import Opening, RowFilter
+from louver.trusted.planner.ir import Opening, Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -23,9 +23,13 @@ class Stated:
     def add_query(self, context: Context, text: lexer.Text, parameters: Sequence[object]) -> None:
         """Add what a query shows that is run as a part of the statement."""
         plan, shape = context.planner.plan(text, list(parameters), context.catalog)
+        self.add_plan(context, plan, shape)
+
+    def add_plan(self, context: Context, plan: Plan, shape: lexer.Shape) -> None:
+        """Add what a plan shows that is run as a part of the statement."""
         self.facts += select.stated(context, plan, shape)
         self.opens += plan.opens
 
-    def add_scan(self, context: Context, table: Table, where: RowFilter | None = None) -> None:
+    def add_scan(self, context: Context, table: Table) -> None:
         """Add what it shows that a table is read."""
-        self.facts += server_storage.scan_facts(context.backend, table, where)
+        self.facts += server_storage.scan_facts(context.backend, table)

@@ -121,12 +121,7 @@ class Planner:
         start = self._spent("parse", start)
         described = self._described(text, tokens, parameters)
         values = lexer.Values(parameters)
-        if not settings.opens_layers:
-            catalog = hypothesis.settled(catalog)
-        if settings.stopped:
-            catalog = hypothesis.without_sums(catalog, settings.stopped)
-        if self.home.collated():
-            catalog = hypothesis.without_text_codes(catalog)
+        catalog = supposed(catalog, settings, self.home)
         resolver = Resolver(catalog, tree, tokens)
         start = self._spent("analyse", start)
         plan = None if settings.apart else self._on_server(tree, shape, values, resolver)
@@ -334,6 +329,15 @@ class Planner:
             raise errors.make(
                 "leak.refused", table=table, column=column, level=level, ceiling=ceiling
             )
+
+
+def supposed(catalog: Catalog, settings: PlannerSettings, home: HomeSchema) -> Catalog:
+    """The catalog without what a plan may not use."""
+    if not settings.opens_layers:
+        catalog = hypothesis.settled(catalog)
+    if settings.stopped:
+        catalog = hypothesis.without_sums(catalog, settings.stopped)
+    return hypothesis.without_text_codes(catalog) if home.collated() else catalog
 
 
 def reads_secret(plan: Plan | None, resolver: Resolver, text: lexer.Text, home: HomeSchema) -> bool:

@@ -15,7 +15,16 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, quoted
-from louver.trusted.executor import constraint_check, dry_run, send_order, storage, transaction
+from louver.trusted.executor import (
+    cardinality,
+    constraint_check,
+    dry_run,
+    onion_adjustment,
+    select,
+    send_order,
+    storage,
+    transaction,
+)
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
     conflicts,
@@ -27,7 +36,7 @@ from louver.trusted.executor.change import (
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.row_writer import hides_rows, note_touched, send
-from louver.trusted.planner.ir import ChangePlan
+from louver.trusted.planner.ir import ChangePlan, Plan, RowFilter
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -137,36 +146,49 @@ def planned(context: Context, words: statement_parts.Words, verb: int, table: Ta
     read = statement_parts.tables_named(context.catalog, names)
     every = statement_parts.reached(context.catalog, words.names())[0]
     mentioned = context.local.temporary.mentioned(every)
+    rows, text = (None, "")
+    if not read and not mentioned:
+        rows, text = narrowing.rows_of(context, words, table)
+    involved = [table] if rows is not None else _involved(context, table, read)
     return ChangePlan(
         table.id,
         tuple(other.id for other in read),
-        tuple(other.id for other in _involved(context, table, read)),
+        tuple(other.id for other in involved),
         frozenset(every),
-        None if read or mentioned else narrowing.filter_of(context, words, table),
+        rows,
+        text,
     )
 
 
 def _executed(context: Context, words: statement_parts.Words, plan: ChangePlan) -> Answer:
     """Run a planned change: rows in, the dry run, rows out."""
-    clock, catalog, local = Clock(), context.catalog, context.local.temporary
+    clock, local, notices = Clock(), context.local.temporary, list[str]()
+    if plan.rows is not None:
+        with clock.step("open layers"):
+            notices = _prepare(context, words, plan.rows)
+    # Opening a layer makes another catalog.
+    catalog = context.catalog
     table, read = catalog.by_id(plan.target), [catalog.by_id(other) for other in plan.read]
     involved = [catalog.by_id(other) for other in plan.rehearsed]
     with clock.step("server"):
-        held = {
-            other.id: storage.whole(context.storage, other, where=plan.filter) for other in involved
-        }
+        held = {other.id: _rows(context, words, plan, other) for other in involved}
+    name = dry_run.stand_in(table) if plan.stand_in else table.local_name
 
     def rehearsed(connection: duckdb.DuckDBPyConnection) -> _Difference:
         shown = rowids.shown(connection, words, table, read)
         rules = constraint_check.rules(context, table)
         by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
-        results = _rehearse(connection, shown, table, held[table.id], by_hash)
-        exact.require(connection, table.local_name, table, results.fresh)
+        results = _rehearse(connection, shown, table, name, held[table.id], by_hash)
+        exact.require(connection, name, table, results.fresh)
         return results
 
     def filled(connection: duckdb.DuckDBPyConnection) -> None:
-        for other in involved:
-            dry_run.fill(context, connection, other, held[other.id])
+        if plan.stand_in:
+            connection.execute(plan.stand_in)
+            dry_run.fill_stand_in(context, connection, table, held[table.id])
+        else:
+            for other in involved:
+                dry_run.fill(context, connection, other, held[other.id])
         local.fill(connection, context.local.workspace, plan.names)
 
     with clock.step("home"):
@@ -176,8 +198,31 @@ def _executed(context: Context, words: statement_parts.Words, plan: ChangePlan) 
     if len(done.gone) or done.fresh.num_rows:
         with clock.step("write"):
             send(context, table, done.fresh, done.gone)
-    done.answer.times_ms = clock.times_ms
+    done.answer.times_ms, done.answer.notices = clock.times_ms, notices
     return done.answer
+
+
+def _prepare(context: Context, words: statement_parts.Words, rows: Plan) -> list[str]:
+    """Record what reading the rows shows, then open the layers that it needs; sentences for the
+    user.
+    """
+    new = select.record(context, rows, words.shape(), words.tokens)
+    notices = cardinality.warned(new, context.catalog)
+    with storage.translate_reply_errors():
+        return notices + onion_adjustment.require(context, rows.opens)
+
+
+def _rows(
+    context: Context, words: statement_parts.Words, plan: ChangePlan, table: Table
+) -> pa.Table:
+    """The rows of a table for the dry run."""
+    if plan.rows is None or table.id != plan.target:
+        return storage.whole(context.storage, table)
+    (remote,) = plan.rows.remotes
+    pairs = zip(table.columns, remote.outputs, strict=True)
+    names = [column.name for column, output in pairs if output.kind != "absent"]
+    condition = RowFilter(remote.sources[0], remote.where, words.shape().literals)
+    return storage.whole(context.storage, table, names, condition)
 
 
 def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Table]:
@@ -195,6 +240,7 @@ def _rehearse(
     connection: duckdb.DuckDBPyConnection,
     words: statement_parts.Words,
     table: Table,
+    name: str,
     rows: pa.Table,
     by_hash: constraint_check.Rules | None,
 ) -> _Difference:
@@ -202,7 +248,7 @@ def _rehearse(
     every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
     or a LIST, and an old row that got the values that it had would tell that these are equal.
     """
-    row_source = f"SELECT rowid FROM {table.local_name}"
+    row_source = f"SELECT rowid FROM {name}"
     at = (
         None if table.column("rowid") else connection.execute(row_source).to_arrow_table().column(0)
     )
@@ -211,7 +257,7 @@ def _rehearse(
 
     def all_anew() -> _Difference:
         rank = send_order.rank(send_order.shown(table))
-        after = connection.execute(f"SELECT {listed}, {rank} FROM {table.local_name} AS t")
+        after = connection.execute(f"SELECT {listed}, {rank} FROM {name} AS t")
         return _Difference(
             rows.column(storage.ROW_ID).combine_chunks(),
             send_order.mixed(after.to_arrow_table()),
@@ -222,14 +268,15 @@ def _rehearse(
         return all_anew()
     before = rows.append_column(_PLACE, at if rows.num_rows else pa.nulls(0, pa.int64()))
     arrow_values.register(connection, _BEFORE, before)
-    differs = " OR ".join(_differs(column.name, column.type) for column in table.columns)
+    columns = [column for column in table.columns if column.name in rows.column_names]
+    differs = " OR ".join(["false", *(_differs(c.name, c.type) for c in columns)])
     gone = connection.execute(
-        f"SELECT b.{storage.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {table.local_name} AS t"
+        f"SELECT b.{storage.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {name} AS t"
         f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
     ).to_arrow_table()
     fresh = connection.execute(
         f"SELECT {listed}, {send_order.rank([f'b.{_PLACE}', *send_order.shown(table)])}"
-        f" FROM {table.local_name} AS t LEFT JOIN {_BEFORE} AS b"
+        f" FROM {name} AS t LEFT JOIN {_BEFORE} AS b"
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
     ).to_arrow_table()
     return _Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)

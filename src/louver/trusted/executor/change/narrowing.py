@@ -1,70 +1,101 @@
-"""Fewer rows to read for UPDATE and DELETE: conditions on plain columns are the server's.
+"""Which rows of their table UPDATE and DELETE read, and what stands for the table in the dry run.
 
-Only where a statement has one target and reads nothing else. The local DuckDB applies the whole
-condition once more, so a row too many does no harm; a row too few cannot be, for the server
-decides it only where its backend says that the condition means the same there.
+Only where a statement has one target and reads nothing else. The rows are planned as a SELECT of
+them. Keys need all rows, unless the statement cannot break them: DELETE
+breaks no key of its own table, and UPDATE none whose columns it leaves as they are.
 """
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.row_writer import hides_rows
-from louver.trusted.planner.ir import Node, RowFilter
-from louver.trusted.planner.split import rewrite
-from louver.trusted.planner.sql import lexer, selection
+from louver.trusted.planner import choose
+from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.planner import supposed
+from louver.trusted.planner.split import rewrite, table_scans
+from louver.trusted.planner.sql import selection
 from louver.trusted.planner.sql.resolver import Resolver
-from louver.trusted.planner.sql.scope import Scope, Servers
+from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.trees import parse
+from louver.trusted.planner.write.values import ROWID
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.types import is_collated
 
 _PARTS = {"this", "expressions", "where", "returning"}
 _SUBQUERIES = (exp.Query, exp.Subquery, exp.With, exp.Window)
 #: What depends on the rows that are there, or on how often it is asked.
-_TOUCHY = {"rowid", "nextval", "currval", "random", "uuid", "setseed"}
+_TOUCHY = {ROWID, "nextval", "currval", "random", "uuid", "gen_random_uuid", "setseed"}
 #: The planner's own marks in texts that it has not printed yet.
 _MARKS = set("⟪⟫⟦⟧")
+#: Parts of types whose values DuckDB updates by deleting the row and writing it again.
+_NESTED = ("[", "STRUCT", "MAP", "UNION")
 
-#: Types that hold no text, whatever it would be compared by.
-_TEXTLESS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|BOOLEAN|DATE|DECIMAL\(\d+,\s?\d+\)")
 
-
-def filter_of(context: Context, words: statement_parts.Words, table: Table) -> RowFilter | None:
-    """The conditions that the server can decide without learning anything; None where it has to
-    send all rows.
+def rows_of(
+    context: Context, words: statement_parts.Words, table: Table
+) -> tuple[Plan | None, str]:
+    """How the rows are read that a statement may touch, None where all of them are; and the text
+    of the table that takes the target's place in the dry run, "" where the target itself does.
     """
     tree = parse(words.plain)
-    where = tree.args.get("where") if isinstance(tree, exp.Update | exp.Delete) else None
-    if tree is None or where is None or not _is_simple(tree, words) or hides_rows(table):
-        return None
+    if not isinstance(tree, exp.Update | exp.Delete) or not _is_simple(tree, words):
+        return None, ""
     known = constraint_check.rules(context, table)
-    if known.keys or known.foreign or known.children or _collates_by_default(context):
-        return None
-    select = exp.select("1").from_(tree.this.copy())
-    select.set("where", where.copy())
-    parameters = list(words.parameters)
-    shape = lexer.with_parameters(lexer.shape(words.plain, words.tokens), parameters)
-    resolver = Resolver(context.catalog, tree)
+    if hides_rows(table) or table.column(ROWID) or _breaks(tree, known, table):
+        return None, ""
+    text = _stand_in(tree, known, table)
+    if known.foreign and not text:
+        return None, ""
+    whole = isinstance(tree, exp.Update) or not text
+    returning = tree.args.get("returning")
+    items = [item.copy() for item in returning.expressions] if returning else []
+    select = exp.select(*(["*"] if whole else items or ["1"])).from_(tree.this.copy())
+    if tree.args.get("where") is not None:
+        select.set("where", tree.args["where"].copy())
+    plan = _planned(context, select, words, table)
+    return (plan, text) if plan is not None else (None, "")
+
+
+def _planned(
+    context: Context, select: exp.Select, words: statement_parts.Words, table: Table
+) -> Plan | None:
+    """The plan of reading the rows that a SELECT over one table chooses, by the rules, layers,
+    ceilings and costs of any SELECT; None where it is not understood, or would show what a ceiling
+    forbids. A superset is always right, for the change runs locally on what comes. All columns are
+    read that the whole change names.
+    """
+    home, servers = context.planner.home, context.planner.servers()
+    catalog = supposed(context.catalog, context.planning, home)
+    shape, parameters = words.shape(), list(words.parameters)
+    resolver = Resolver(catalog, select, words.tokens)
     try:
-        servers = Servers(lambda _: context.backend, context.columns.modulus_bits())
         sources = selection.sources_of(select, resolver.table, servers)
-        scope = Scope(sources, shape, servers.modulus_bits, parameters)
-        context.local.describe(rewrite.typed_text(select, scope))
-    except (selection.Unsplit, errors.Error):
+        if resolver.views or sources[0].table.id != table.id:
+            return None
         # What does not bind fails locally, in DuckDB's own words.
+        scope = Scope(sources, shape, servers.modulus_bits, parameters)
+        home.describe(rewrite.typed_text(select, scope))
+    except (selection.Unsplit, errors.Error):
         return None
-    if sources[0].table.id != table.id:
-        return None
-    rewrite.ask_types(select, scope, context.local.describe)
-    nodes = _decided(select.args["where"].this, scope, _collated(context, table))
-    return RowFilter(sources[0].ref, nodes, tuple(shape.literals)) if nodes else None
+    plan = table_scans.plan_scans(
+        select,
+        words.tokens,
+        [sources[0].table],
+        shape,
+        servers,
+        parameters,
+        home.describe,
+        resolver.table,
+        context.planning.link,
+    )
+    refused = choose.above_ceiling(plan.leaks, list(catalog.tables.values()))
+    return None if refused else plan
 
 
 def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
@@ -77,26 +108,34 @@ def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
     return len(list(tree.find_all(exp.Table))) == 1
 
 
-def _collates_by_default(context: Context) -> bool:
-    """Whether all texts compare otherwise locally than on the server, which knows no collation."""
-    default = context.local.binder.execute("SELECT current_setting('default_collation')")
-    return default.fetchone() not in (None, ("",))
+def _breaks(tree: exp.Expr, known: constraint_check.Rules, table: Table) -> bool:
+    """Whether a change may break a rule about several rows."""
+    if isinstance(tree, exp.Delete):
+        return bool(known.children)
+    if not (known.keys or known.foreign or known.children):
+        return False
+    names = {fold(name) for name in known.key_columns()}
+    names |= {fold(name) for foreign in known.foreign for name in foreign.columns}
+    for item in tree.expressions:
+        target = item.this if isinstance(item, exp.EQ) else None
+        column = table.column(target.name) if isinstance(target, exp.Column) else None
+        if column is None or fold(column.name) in names:
+            return True
+        if any(part in column.type for part in _NESTED):
+            return True
+    return not names.isdisjoint(known.generated)
 
 
-def _collated(context: Context, table: Table) -> frozenset[str]:
-    """Columns, folded, that may compare otherwise locally than on the server: where the table's
-    text names a collation, all that may hold text.
+def _stand_in(tree: exp.Expr, known: constraint_check.Rules, table: Table) -> str:
+    """A temporary table of the target's name without rules about other rows; for DELETE without
+    any rule, so that columns may be left out. None where a name with a schema would miss it, or
+    where it would be another table.
     """
-    same = (o.sql for o in context.catalog.objects if o.kind == "TABLE" and o.name == table.name)
-    if not any("COLLATE" in keyword(sql) for sql in same):
-        return frozenset()
-    return frozenset(fold(c.name) for c in table.columns if not _TEXTLESS.fullmatch(c.type))
-
-
-def _decided(condition: exp.Expr, scope: Scope, collated: frozenset[str]) -> tuple[Node, ...]:
-    parts = [
-        part for part in selection.conjuncts(condition)
-        if collated.isdisjoint(fold(column.name) for column in part.find_all(exp.Column))
-    ]  # fmt: skip
-    decided = [rewrite.predicate(part, scope) for part in parts]
-    return tuple(item.node for item in decided if item is not None and not item.secret)
+    named = [*tree.find_all(exp.Column), tree.this]
+    if any(node.args.get("db") for node in named):
+        return ""
+    if isinstance(tree, exp.Update):
+        return known.without_foreign
+    if known.generated or not table.columns or any(is_collated(c.type) for c in table.columns):
+        return ""
+    return f"CREATE TEMP TABLE {quoted(table.name)} AS SELECT * FROM {table.local_name} LIMIT 0"

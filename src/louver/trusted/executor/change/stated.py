@@ -73,7 +73,10 @@ def _change(
     result.facts += flow.facts(context, words, table)
     plan = changing.planned(context, words, verb, table)
     for other in map(context.catalog.by_id, plan.rehearsed):
-        result.add_scan(context, other, plan.filter)
+        if plan.rows is not None and other.id == table.id:
+            result.add_plan(context, plan.rows, words.shape())
+        else:
+            result.add_scan(context, other)
     columns = [column for column in table.columns if column.encrypted]
     if columns:
         result.facts.append(fact("rows.write", table, columns))
@@ -97,12 +100,10 @@ def _appended(context: Context, table: Table, result: Stated) -> None:
     """New rows, and the keys that they are compared with."""
     rules = constraint_check.rules(context, table)
     if rules.keys:
-        result.facts += server_storage.scan_facts(context.backend, table, None, rules.key_columns())
+        result.facts += server_storage.scan_facts(context.backend, table, rules.key_columns())
     for foreign in rules.foreign:
         parent = constraint_check.parent_of(context, foreign)
-        result.facts += server_storage.scan_facts(
-            context.backend, parent, None, foreign.parent_columns
-        )
+        result.facts += server_storage.scan_facts(context.backend, parent, foreign.parent_columns)
     result.facts += row_writer.at_rest(table)
 
 

@@ -58,6 +58,10 @@ class Words:
             return ""
         return keyword(self.tokens[position].text)
 
+    def shape(self) -> lexer.Shape:
+        """The statement's shape, with its numbers."""
+        return lexer.with_parameters(lexer.shape(self.plain, self.tokens), self.parameters)
+
     def text(self, first: int, last: int, offset: int = 0) -> tuple[str, list[object]]:
         """The tokens from ``first`` up to ``last`` as DuckDB reads them, with the values that
         their placeholders stand for; these are numbered from ``offset`` + 1.

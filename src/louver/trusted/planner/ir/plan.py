@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from louver.trusted.planner.ir.nodes import Opening
-from louver.trusted.planner.ir.remote import RemoteQuery, RowFilter
+from louver.trusted.planner.ir.remote import RemoteQuery
 from louver.trusted.vault.facts import Fact
 
 
@@ -45,15 +45,18 @@ class Plan:
 class ChangePlan:
     """The plan of one UPDATE, DELETE, MERGE or INSERT with a way out for conflicts; tables by id.
 
-    ``target`` is the table that it changes, ``read`` are the tables that
-    its text reads beside. The dry run holds the rows of all of ``rehearsed``, parents before their
-    children: the target, what is read, what refers to the target and what these refer to. ``names``
-    are all folded names that the text reaches through views and macros, temporary tables among
-    them. ``filter`` reduces the rows of the target that are read; None where all of them are.
+    ``target`` is the table that it changes, ``read`` are the tables that its text reads beside.
+    The dry run holds the rows of all of ``rehearsed``, parents before their children: the target,
+    what is read, what refers to the target and what these refer to. ``names`` are all folded names
+    that the text reaches through views and macros, temporary tables among them. ``rows`` is how the
+    target's rows are read, as a query of one table; None where all of them are. ``stand_in`` is the
+    text of a temporary table that takes the target's place in the dry run, without what the change
+    cannot break; "" where it is the target itself.
     """
 
     target: int
     read: tuple[int, ...]
     rehearsed: tuple[int, ...]
     names: frozenset[str]
-    filter: RowFilter | None = None
+    rows: Plan | None = None
+    stand_in: str = ""

@@ -136,7 +136,7 @@ class RemoteQuery:
 @dataclass(frozen=True, slots=True)
 class RowFilter:
     """Conditions that the server applies before it sends the rows that a change reads, with the
-    statement's numbers.
+    statement's numbers. What that shows is in the ledger already, from the plan that they are of.
     """
 
     source: TableRef
