@@ -150,8 +150,11 @@ def test_what_is_refused(twin: Twin) -> None:
             twin.louver.execute(sql)
         assert caught.value.code == code, sql
     twin.louver.execute("BEGIN")
-    with pytest.raises(errors.NotSupportedError):
-        twin.louver.execute("ALTER TABLE t ALTER c SET ENC")
+    for change in ("c SET ENC", "d DROP ENC"):
+        with pytest.raises(errors.NotSupportedError, match=f"{change} cannot run inside") as caught:
+            twin.louver.execute(f"ALTER TABLE t ALTER {change}")
+        assert caught.value.code == "transaction.batches"
+        assert "COMMIT" in caught.value.fix
     twin.louver.execute("ROLLBACK")
 
 

@@ -59,7 +59,8 @@ _DROPPED = "The server has {name} in plain text from now on, and what it has see
 def change(context: Context, start: head.Head, name: str, declared: Declared | None) -> Answer:
     """Encrypt a column as declared, or with None store it in plain text."""
     if context.in_transaction:
-        raise errors.make("sql.unsupported", statement="SET ENC or DROP ENC in a transaction")
+        verb = "DROP ENC" if declared is None else "SET ENC"
+        raise errors.make("transaction.batches", statement=f"ALTER COLUMN {name} {verb}")
     if context.backend.storage != "server":
         raise errors.make("sql.unsupported", statement="SET ENC or DROP ENC of a lake")
     table, column = _named(context.catalog, start, name)
