@@ -155,3 +155,22 @@ def test_a_collation_that_cannot_stay(home: Path) -> None:
     assert run("--csv", "SELECT g FROM c WHERE x = 'ADA'", folder=home).stdout.split() == ["g"]
     refused = run("INSERT INTO c (x, n) VALUES ('b', 0)", folder=home, code=1).stderr
     assert "CHECK" in refused
+
+
+def test_a_misspelled_policy_stores_nothing(home: Path) -> None:
+    with duckdb.connect(str(home / "plain.duckdb")) as plain:
+        plain.execute("CREATE TABLE shops (city TEXT); INSERT INTO shops VALUES ('a private city')")
+    for text in ('[shops]\ncitty = "enc"\n', '[shpos]\ncity = "enc"\n'):
+        (home / "policy.toml").write_text(text)
+        words = ("encrypt", "plain.duckdb", "--policy", "policy.toml")
+        assert "is similar to shops" in run(*words, folder=home, code=1).stderr
+        assert "is similar to shops" in run(*words, "--dry-run", folder=home, code=1).stderr
+        assert b"a private city" not in (home / "cloud.duckdb").read_bytes()
+    assert answers(run("status", "--json", folder=home))[0]["tables"] == []
+
+
+def test_tables_that_a_policy_leaves_plain_are_named(home: Path) -> None:
+    (home / "policy.toml").write_text('[b]\ns = "enc"\n')
+    done = run("encrypt", "plain.duckdb", "--policy", "policy.toml", folder=home)
+    assert "The policy encrypts no column of a:" in done.stderr
+    assert "no column of b" not in done.stderr

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from tests import generated
-from tests.client.harness import run
+from tests.client.harness import answers, run
 
 
 @pytest.fixture
@@ -118,3 +118,27 @@ def test_what_csv_writes_load_reads(home: Path) -> None:
         run("load", "w", "w.csv", "--delimiter", delimiter, folder=home)
         assert sorted(rows(home, "w"), key=lambda row: int(row[0])) == expected
         run("DELETE FROM w", folder=home)
+
+
+def test_a_table_is_created_only_on_request(home: Path) -> None:
+    """A misspelt name stores nothing, least of all in plain text."""
+    (home / "a.csv").write_text("a,b,d,n\n1,2,2013-12-31,a private text\n")
+    before = run("status", folder=home).stdout
+    (home / "policy.toml").write_text('[tt]\nn = "enc"\n')
+    for words in ((), ("--policy", "policy.toml")):
+        message = run("load", "tt", "a.csv", *words, folder=home, code=1).stderr
+        assert "Table tt does not exist. Nothing was loaded." in message
+        assert "--create" in message
+    assert run("status", folder=home).stdout == before
+    assert b"a private text" not in (home / "cloud.duckdb").read_bytes()
+
+
+def test_a_table_that_a_policy_leaves_plain_is_noticed(home: Path) -> None:
+    (home / "a.csv").write_text("a\n1\n")
+    (home / "policy.toml").write_text('[open]\n"*" = "plain"\n')
+    words = ("load", "--create", "--policy", "policy.toml")
+    assert "every value of open in plain text" in run(*words, "open", "a.csv", folder=home).stderr
+    (home / "policy.toml").write_text('["*"]\n"*" = "plain"\n')
+    answer = answers(run(*words, "--json", "other", "a.csv", folder=home))[0]
+    assert "every value of other in plain text" in answer["notices"][0]
+    assert "note" not in run("load", "t", "a.csv", folder=home, code=1).stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -56,5 +55,5 @@ def shown(
     else:
         relation.show(max_rows=options.rows or max(1, len(relation)))
     for notice in () if options.json else answer.notices:
-        terminal.say(f"{terminal.styled('note:', 'yellow', sys.stderr)} {notice}")
+        terminal.note(notice)
     return relation, {**answer.times_ms, "all": spent}

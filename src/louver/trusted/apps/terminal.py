@@ -36,6 +36,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def note(text: str) -> None:
+    """Print a notice of a statement to stderr."""
+    say(f"{styled('note:', 'yellow', sys.stderr)} {text}")
+
+
 def out(text: str) -> None:
     """Print data to stdout."""
     print(text)

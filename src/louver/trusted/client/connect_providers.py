@@ -45,6 +45,7 @@ class ProviderConnection(Connection):
         progress: Progress | None = None,
         form: object = None,
         policy: object = None,
+        create: bool = True,
     ) -> int:
         """Not here."""
         raise _refused("loading a table")

@@ -112,6 +112,7 @@ class Connection(Sources):
         progress: Progress | None = None,
         form: CsvForm | None = None,
         policy: str | os.PathLike[str] | None = None,
+        create: bool = True,
     ) -> int:
         """Append rows to a table, all or nothing: of Arrow, a DataFrame, a relation, or Parquet,
         CSV or JSON files. Returns the number of rows.
@@ -127,6 +128,7 @@ class Connection(Sources):
             form: how CSV files are written.
             policy: a policy file for a new table, whose columns are ENC as it says; those that it
                 does not name are ENC too. ``encrypt`` goes first.
+            create: False refuses a table that is not there (``load.table``).
 
         Raises:
             errors.Error: ``load.*`` for data that does not fit; no row is loaded then.
@@ -137,8 +139,10 @@ class Connection(Sources):
         self._require_open()
         errors.refuse_keys(policy)
         with self._lock, contained(self._session), bar(progress) as report:
+            exists = load_created.is_there(self._context, table)
+            if not (exists or create):
+                raise errors.make("load.table", table=table)
             if isinstance(data, relations.Relation):
-                exists = load_created.is_there(self._context, table)
                 if encrypt is not None or policy is not None:
                     detail = "a relation's columns are kept as what they are computed from"
                     raise errors.make("load.encrypt", table=table, detail=detail)

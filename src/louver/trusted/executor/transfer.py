@@ -13,12 +13,13 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor import file_objects, inventory, row_writer, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments
 from louver.trusted.executor.load_sources import Source
 from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.policy_spelling import require_spelled
 from louver.trusted.executor.progress import Progress
 from louver.trusted.executor.schema import head, objects, tables
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -70,6 +71,7 @@ def encrypt(
     macros = inventory.macros(path, context.local.directory)
     with _reading(context, path) as plain:
         items = inventory.of(plain) + macros
+        _refuse_misspelled(context, plain, items)
         selection = file_objects.chosen(
             context, plain, items, names, drop_collations=drop_collations
         )
@@ -96,6 +98,19 @@ def _reading(context: Context, path: Path) -> Iterator[_Connection]:
         yield plain
     finally:
         plain.close()
+
+
+def _refuse_misspelled(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> None:
+    """Raise where the policy seems to mean a table of the file or a column, and misspells it: that
+    column would be stored in plain text.
+    """
+    entries = [item for item in items if item.kind == "TABLE"]
+    labels = [tables.label_of(item.schema, item.name) for item in entries]
+    known = [*labels, *(table.label for table in context.catalog.tables.values())]
+    for item, label in zip(entries, labels, strict=True):
+        path = f"{quoted(item.schema)}.{quoted(item.name)}"
+        names = [row[0] for row in plain.execute(f"DESCRIBE {path}").fetchall()]
+        require_spelled(context.policy, label, names, known)
 
 
 def _make(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> list[Table]:

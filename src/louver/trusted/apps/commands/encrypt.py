@@ -63,7 +63,10 @@ def run(options: argparse.Namespace) -> int:
             context_of(connection), options.file, progress=progress, names=options.tables,
             drop_collations=options.drop_collations,
         )  # fmt: skip
-    report(options, done.counts, time.perf_counter() - start, "encrypted", done.notices)
+        stored = context_of(connection).catalog.tables.values()
+        plain = [table.label for table in stored if not table.has_encrypted]
+    notices = [*done.notices, *(_plain_notice(table) for table in plain if table in done.counts)]
+    report(options, done.counts, time.perf_counter() - start, "encrypted", notices)
     return 0
 
 
@@ -107,6 +110,10 @@ def _estimate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _plain_notice(table: str) -> str:
+    return f"The policy encrypts no column of {table}: the server stores every value in plain text."
+
+
 def report(
     options: argparse.Namespace,
     counts: dict[str, int],
@@ -128,4 +135,4 @@ def report(
 
 def _say(notices: Sequence[str]) -> None:
     for notice in notices:
-        terminal.say(f"note: {notice}")
+        terminal.note(notice)

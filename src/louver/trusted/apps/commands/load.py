@@ -1,6 +1,7 @@
 """Append Parquet, CSV or JSON files to a table.
 
 Columns are matched by name. A load is all or nothing: a bad row is reported and nothing is loaded.
+A table that does not exist is an error without --create.
 FILE can be a pattern such as 'data/*.csv', or - for CSV from stdin. --create creates the table
 first, with the columns and types of the files, every column ENC unless the policy says otherwise.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from typing import TYPE_CHECKING
 
 from louver import errors
@@ -49,20 +51,27 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as connection:
         start = time.perf_counter()
         try:
-            rows = _load(connection, options, form)
+            # `opened` silences these for the commands that print the notices of an answer.
+            with warnings.catch_warnings(record=True) as issued:
+                warnings.simplefilter("always", errors.LeakageWarning)
+                rows = _load(connection, options, form)
         except KeyboardInterrupt:
             raise errors.make("load.interrupted", table=options.table) from None
         spent = time.perf_counter() - start
+    notices = [str(warning.message) for warning in issued]
     if options.json:
-        terminal.out_json({"ok": True, "table": options.table, "rows": rows, "seconds": spent})
+        body = {"ok": True, "table": options.table, "rows": rows, "seconds": spent}
+        terminal.out_json(body | ({"notices": notices} if notices else {}))
     else:
         terminal.say(f"{rows:,} rows in {spent:.1f} s")
+        for notice in notices:
+            terminal.note(notice)
     return 0
 
 
 def _load(connection: Connection, options: argparse.Namespace, form: CsvForm) -> int:
     if not options.create:
-        return connection.load(options.table, options.file, form=form)
+        return connection.load(options.table, options.file, form=form, create=False)
     if options.file == "-":
         raise errors.make("usage", detail="--create reads the types first, which stdin cannot give")
     # ENC without a scheme: profile and policy say what it means.
