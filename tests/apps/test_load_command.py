@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from pathlib import Path
 from random import Random
@@ -142,3 +143,15 @@ def test_a_table_that_a_policy_leaves_plain_is_noticed(home: Path) -> None:
     answer = answers(run(*words, "--json", "other", "a.csv", folder=home))[0]
     assert "every value of other in plain text" in answer["notices"][0]
     assert "note" not in run("load", "t", "a.csv", folder=home, code=1).stderr
+
+
+def test_the_line_of_a_bad_row_is_that_of_the_file(home: Path) -> None:
+    """Fields of several lines and empty lines count as an editor counts them."""
+    good = 'a;b;d;n\r\n1;1;2013-01-01;"x;\r\n""y\n\nz"\r\n1;1;2013-01-01;5" wide\r\n'
+    for bad in ("no;1;2013-01-01;x", "1;1"):
+        with (home / "a.csv").open("w", newline="") as file:
+            file.write(f"{good}{bad}\r\n")
+        line = good.count("\n") + 1
+        assert f"a.csv, line {line}:" in run("load", "t", "a.csv", folder=home, code=1).stderr
+        (home / "a.csv.gz").write_bytes(gzip.compress((home / "a.csv").read_bytes()))
+        assert f"line {line}:" in run("load", "t", "a.csv.gz", folder=home, code=1).stderr

@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing, so that --json and exit codes hold for usage errors too."""
-        raise errors.make("usage", detail=f"{self.prog}: {message}")
+        raise errors.make("usage", detail=f"{self.prog}: {message}".removeprefix("louver: "))
 
 
 def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS) -> None:

@@ -25,6 +25,7 @@ _COLUMN = re.compile(r'Error when converting column "([^"]*)"')
 _VALUE = re.compile(r'Could not convert string "(.*)" to \'', re.DOTALL)
 _COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _FILE = re.compile(r"^  file = (.*)$", re.MULTILINE)
+_DELIMITER = re.compile(r"^  delimiter = (.) \(", re.MULTILINE)
 _SHOWN_CHARACTERS = 60
 _READ_BYTES = 1 << 20
 
@@ -159,11 +160,30 @@ def failed(path: str, error: BaseException, table: Table | None = None) -> BaseE
         elif count:
             detail = f"{count[2]} fields instead of {count[1]}"
         own = path if path == "stdin" or file is None else file[1]
-        return errors.make("csv.row", path=own, line=line[1], detail=detail)
+        delimiter = _DELIMITER.search(said)
+        number = _line_of(own, int(line[1]), delimiter[1] if delimiter else ",")
+        return errors.make("csv.row", path=own, line=str(number), detail=detail)
     if "INTERRUPT" in said or "interrupted" in said:
         return KeyboardInterrupt()
     first = said.splitlines()[0] if said else type(error).__name__
     return errors.make("load.file", path=path or "The data", detail=first)
+
+
+def _line_of(path: str, record: int, delimiter: str) -> int:
+    """The line on which a record begins, as an editor counts: DuckDB counts records, and a field in
+    quotes may have several lines. stdin cannot be read again, so there it is the record's number.
+    """
+    if path == "stdin":
+        return record
+    opened = gzip.open if fold(path).endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter)
+            for _ in range(record - 1):
+                next(reader)
+            return reader.line_num + 1
+    except (OSError, csv.Error, StopIteration):
+        return record
 
 
 def _value(said: str, name: str, table: Table | None) -> str:
