@@ -258,7 +258,7 @@ def test_plain_columns_compare_by_their_collation(
 
 @pytest.mark.parametrize(
     ("column", "code"),
-    [("s VARCHAR COLLATE NOCASE", "file.collations"), ("louver_c0 INT", "sql.reserved")],
+    [("louver_c0 INT", "sql.reserved"), ('"Louver_Place" INT', "sql.reserved")],
 )
 def test_nor_in_a_file_brought_over(opened: Opened, tmp_path: Path, column: str, code: str) -> None:
     with duckdb.connect(str(tmp_path / "plain.duckdb")) as plain:

@@ -62,7 +62,7 @@ def test_the_message_is_that_of_duckdb(twin: Twin, tables: str) -> None:
     expected, actual = outcome_of(twin.plain, broken), outcome_of(twin.louver, broken)
     assert isinstance(expected.error, duckdb.ConstraintException)
     assert isinstance(actual.error, errors.IntegrityError)
-    assert str(actual.error) == str(expected.error)
+    assert actual.error.message == str(expected.error)
     assert actual.code == "duckdb.constraint"
 
 

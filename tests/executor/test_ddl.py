@@ -40,7 +40,7 @@ def test_create_table(twin: Twin) -> None:
         "PRIMARY KEY(",
     ):
         assert hidden not in text
-    assert '"Staff list"(row_id BIGINT, e_' in text
+    assert '"Staff list"(row_id BIGINT, k_' in text
     twin.reopen()
     twin.same_schema()
 

@@ -248,7 +248,8 @@ def test_a_ceiling_goes_up_and_down(open_twin: Callable[..., Twin]) -> None:
         names = set(server_types(twin, "item"))
         assert set(column.stored.values()) <= names
         every = [s for c in twin.table("item").columns for s in c.stored.values()]
-        assert names == {"row_id", *every}
+        # A column of tags stays on the server, empty, when they are let go of.
+        assert {name for name in names if not name.startswith("k_")} == {"row_id", *every}
         return column
 
     def right() -> None:

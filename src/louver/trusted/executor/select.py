@@ -149,9 +149,9 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
                 return local.finish_over(
                     plan.alone, columns, rows, ready.home_sql, ready.home_parameters
                 )
-            except errors.Error:
-                # The text may name its table in a way that only a table has; if it is wrong, the
-                # message is to be about the user's own text.
+            except (errors.Error, pa.ArrowException):
+                # The text may name its table in a way that only a table has, or DuckDB not read
+                # such a stream; if it is wrong, the message is to be about the user's own text.
                 pass
     return local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
 

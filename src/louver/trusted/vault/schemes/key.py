@@ -2,7 +2,7 @@
 Answers: whether a PRIMARY KEY or UNIQUE constraint is kept, by the server's own unique index.
 Stored as: UUID: a tag of 16 bytes per constraint, of all its columns together.
 Spec: spec/key.md.
-Broken by: nothing known: all tags of a table differ.
+Broken by: reconstruction from many queries (Kellaris and others, CCS 2016), by which rows are met.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme_row import Leak, Representation, Scheme
+from louver.trusted.vault.scheme_row import VOLUMES, Leak, Representation, Scheme
 from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.trusted.vault.types import code_domain, code_width
 
@@ -27,6 +27,7 @@ _AGAIN = Leak(
     "key.rest",
     "the server can tell when a key of {table} comes back after its row was deleted or changed, and"
     " which changes are about the same key",
+    VOLUMES,
 )
 
 
@@ -47,7 +48,7 @@ SCHEME = Scheme(
     at_rest=_AGAIN,
     lengths=None,
     operations={"PRIMARY KEY, UNIQUE": _AGAIN},
-    broken_by="nothing known",
+    broken_by=VOLUMES,
     representations=(Representation("key_tag", "k", _stored_type),),
     applies=_applies,
     answers={},
