@@ -60,7 +60,8 @@ QUERIES = (
     "SELECT t.a, d.database_name FROM x.t, duckdb_databases() AS d",
 )  # fmt: skip
 SCHEMA = (
-    "SHOW ALL TABLES", "SHOW DATABASES", "SHOW TABLES", "SHOW TABLES FROM x", "DESCRIBE x.t",
+    "SELECT * EXCLUDE (column_types) FROM (SHOW ALL TABLES)",
+    "SHOW DATABASES", "SHOW TABLES", "SHOW TABLES FROM x", "DESCRIBE x.t",
     "SHOW x.t", "PRAGMA table_info('x.t')", "DESCRIBE SELECT * FROM x.t, staff",
     "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables",
     "SELECT table_catalog, column_name, data_type FROM information_schema.columns",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from louver import errors
-from tests.twin import Twin
+from tests.twin import Twin, plain_sql
 
 SETUP = """
 CREATE TABLE t (id INTEGER, a BIGINT ENC, b VARCHAR ENC USING onion, c DATE ENC MAY REVEAL size);
@@ -36,6 +36,24 @@ def test_describe_keeps_the_columns_of_duckdb(twin: Twin) -> None:
     twin.run("SELECT count(*) FROM t WHERE b = 'b1'")
     extra = [row[5] for row in twin.rows("DESCRIBE t")]
     assert extra[2] == "ENC USING onion MAY REVEAL order; open: equality"
+
+
+def test_all_tables_with_their_columns(twin: Twin) -> None:
+    """DuckDB's columns, and behind a type what is said of ENC."""
+    twin.louver.execute(SETUP)
+    twin.plain.execute(plain_sql(SETUP))
+    twin.run("SELECT count(*) FROM t WHERE b = 'b1'")
+    own, cursor = twin.plain.execute("SHOW ALL TABLES"), twin.louver.execute("SHOW ALL TABLES")
+    assert [d[0] for d in cursor.description] == [d[0] for d in own.description]
+    rows, expected = cursor.fetchall(), own.fetchall()
+    assert [row[2:4] for row in rows] == [row[2:4] for row in expected]
+    by_name = {row[2]: dict(zip(row[3], row[4], strict=True)) for row in rows}
+    assert by_name["t"]["b"] == "VARCHAR ENC USING onion MAY REVEAL order; open: equality"
+    assert by_name["t"]["c"].endswith(" ENC USING sealed MAY REVEAL size")
+    assert by_name["t"]["id"] == expected[[row[2] for row in expected].index("t")][4][0]
+    assert [row[4] for row in rows if row[2] == "plain"] == [
+        row[4] for row in expected if row[2] == "plain"
+    ]
 
 
 def test_show_protection(twin: Twin) -> None:

@@ -1,4 +1,4 @@
-"""What is said of ENC where a table is described: DESCRIBE, and SHOW PROTECTION."""
+"""What is said of ENC where tables are described: DESCRIBE, SHOW ALL TABLES, SHOW PROTECTION."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pyarrow as pa
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
-from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.catalog import DATABASE, Column, Table
 from louver.trusted.vault.scheme import scheme_of
 
 _EXTRA = "extra"
+_TYPES = "column_types"
 _COLUMNS = (
     "table_name", "column_name", "column_type", "scheme", "may_reveal", "open", "revealed",
     "clause",
@@ -28,6 +29,28 @@ def with_clauses(context: Context, table: Table, answer: Answer) -> Answer:
     texts = [None if c is None else _said(context, c) or None for c in columns]
     position = answer.rows.column_names.index(_EXTRA)
     rows = answer.rows.set_column(position, _EXTRA, pa.array(texts, pa.string()))
+    return Answer(rows, answer.columns, home_sql=answer.home_sql)
+
+
+def with_types(context: Context, answer: Answer) -> Answer:
+    """DuckDB's SHOW ALL TABLES, whose types are followed by the clause of ENC and what is open."""
+    rows = answer.rows
+    if rows is None or not {"schema", "name", "column_names", _TYPES} <= set(rows.column_names):
+        return answer
+    texts = []
+    for row in rows.to_pylist():
+        own = row.get("database") == DATABASE
+        table = context.catalog.table(row["schema"], row["name"]) if own else None
+        known = [table.column(name) if table is not None else None for name in row["column_names"]]
+        texts.append(
+            [
+                f"{type_} {_said(context, column)}" if column is not None and column.encrypted
+                else type_
+                for type_, column in zip(row[_TYPES], known, strict=True)
+            ]
+        )  # fmt: skip
+    position = rows.column_names.index(_TYPES)
+    rows = rows.set_column(position, _TYPES, pa.array(texts, rows.schema.field(_TYPES).type))
     return Answer(rows, answer.columns, home_sql=answer.home_sql)
 
 

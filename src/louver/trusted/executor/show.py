@@ -279,6 +279,10 @@ def show(
         words = lexer.words(tokens, 4)
         if words[1:3] == ["CREATE", "TABLE"] and isinstance(context, Context):
             return _created(context, tokens)
+        if words[1:] == ["ALL", "TABLES"] and isinstance(context, Context):
+            from louver.trusted.executor import described
+
+            return described.with_types(context, _at_home(context, text, parameters))
         if words[1:3] in (["PROTECTION"], ["PROTECTION", "FOR"]) and isinstance(context, Context):
             from louver.trusted.executor import described
 
