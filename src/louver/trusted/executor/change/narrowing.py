@@ -19,7 +19,7 @@ from louver.trusted.planner import choose
 from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.planner import supposed
 from louver.trusted.planner.split import rewrite, table_scans
-from louver.trusted.planner.sql import selection
+from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.trees import parse
@@ -31,8 +31,6 @@ _PARTS = {"this", "expressions", "where", "returning"}
 _SUBQUERIES = (exp.Query, exp.Subquery, exp.With, exp.Window)
 #: What depends on the rows that are there, or on how often it is asked.
 _TOUCHY = {ROWID, "nextval", "currval", "random", "uuid", "gen_random_uuid", "setseed"}
-#: The planner's own marks in texts that it has not printed yet.
-_MARKS = set("⟪⟫⟦⟧")
 #: Parts of types whose values DuckDB updates by deleting the row and writing it again.
 _NESTED = ("[", "STRUCT", "MAP", "UNION")
 
@@ -101,7 +99,7 @@ def _planned(
 def _is_simple(tree: exp.Expr, words: statement_parts.Words) -> bool:
     if set(filter(tree.args.get, tree.args)) - _PARTS or not isinstance(tree.this, exp.Table):
         return False
-    if _TOUCHY & words.names() or _MARKS & set(words.plain):
+    if _TOUCHY & words.names() or lexer.MARKS & set(words.plain):
         return False
     if any(True for _ in tree.find_all(*_SUBQUERIES)):
         return False

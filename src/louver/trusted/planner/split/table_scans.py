@@ -32,7 +32,7 @@ from louver.trusted.planner.ir import (
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
-from louver.trusted.planner.sql import selection
+from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Servers, Source
 from louver.trusted.vault.catalog import Table
@@ -41,8 +41,6 @@ from louver.trusted.vault.facts import Fact
 Describe = Callable[[str], list[tuple[str, str]]]
 # What depends on which rows lie where, or must be asked once per row.
 _TOUCHY = frozenset(("rowid", "nextval", "currval", "setseed"))
-#: The planner's own marks in texts that it has not printed yet.
-_MARKS = frozenset("⟪⟫⟦⟧")
 _PLAIN = {"expressions", "from_", "where"}
 """The parts of a statement that takes rows as they are."""
 #: What reads something else, or gives rows in an order that depends on how they are held.
@@ -185,7 +183,7 @@ def _output(source: Source, name: str, names: set[str] | None) -> Output:
 def _may_reduce(tree: exp.Expr, tokens: Sequence[Token]) -> bool:
     if not isinstance(tree, exp.Query):
         return False
-    return not any(fold(t.text) in _TOUCHY or _MARKS & set(t.text) for t in tokens)
+    return not any(fold(t.text) in _TOUCHY or lexer.MARKS & set(t.text) for t in tokens)
 
 
 class _Reducer:

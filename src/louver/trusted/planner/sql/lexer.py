@@ -272,8 +272,10 @@ class Values(Sequence[object]):
         return "" if self.is_text(index) else self[index]
 
 
-#: The planner's own marks in texts that it has not printed yet; no text of DuckDB's holds a NUL.
-_UNOPENED = frozenset("⟪⟫⟦⟧\0")
+MARKS = frozenset("⟪⟫⟦⟧")
+"""The planner's own marks in texts that it has not printed yet."""
+#: No text of DuckDB's holds a NUL.
+_UNOPENED = MARKS | {"\0"}
 
 
 def is_open_text(value: object) -> bool:

@@ -36,8 +36,6 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
 _WHOLE = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}
 """Digits of the whole numbers."""
 _FLOATING = {"DOUBLE", "FLOAT"}
-#: The planner's own marks in texts that it has not printed yet; no text holds a NUL.
-_UNPRINTABLE = set("⟪⟫⟦⟧\0")
 _MOST_DIGITS = 38
 
 
@@ -91,7 +89,7 @@ def _is_exact(comparison: exp.Expr, scope: Scope) -> bool:
     if comparison.find(*_ARITHMETIC) is not None:
         return kinds == {int} and types <= _WHOLE.keys() and all(map(_is_whole, values))
     if kinds == {str}:
-        return types == {"VARCHAR"} and not any(_UNPRINTABLE & set(str(v)) for v in values)
+        return types == {"VARCHAR"} and all(map(lexer.is_open_text, values))
     if kinds == {date}:
         return types == {"DATE"} and not strings
     if kinds == {datetime}:
