@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench import isolate, report
-from bench.oltp import sides, statements, together, tpcc
+from bench.oltp import earlier, growth, sides, statements, together, tpcc
 from bench.oltp.tpcc_tables import Scale
+
+Figures = dict[tuple[str, int, bool], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Extent:
 
 
 FULL = Extent((2_000, 200_000), 200, 2.0, 200, 16, 3.0, Scale(2, 10, 300, 10_000), 20.0)
-QUICK = Extent((2_000, 20_000), 30, 1.0, 20, 16, 1.0, Scale(2, 2, 100, 1_000), 3.0)
+QUICK = Extent((2_000, 20_000), 5, 0.1, 10, 4, 0.2, Scale(2, 2, 100, 1_000), 1.0, ("cryptdb",))
 
 
 def run(*, quick: bool) -> report.Report:
@@ -40,14 +42,23 @@ def measured(extent: Extent) -> report.Report:
     """All tables of the section, every measurement in a process of its own."""
     sizes = " and ".join(f"{rows:,}" for rows in extent.rows)
     section = report.Report("oltp", f"Short statements and transactions, {sizes} rows")
-    section.grids += statement_grids(extent, extent.rows)
-    section.grids += [_together(extent), _among(extent), _mix(extent)]
+    figures = statement_figures(extent, extent.rows)
+    section.grids += statement_grids(extent, extent.rows, figures)
+    then = earlier.grid(figures)
+    section.grids += [then] if then.rows else []
+    section.grids += growth_grids(extent, extent.rows, extent.tables)
+    section.grids += [_together(extent), _mix(extent)]
     section.notes += [
         f"These tables cover {sizes} rows. {statement_note(extent)}",
+        growth.note(extent.runs),
+        *([earlier.NOTE] if then.rows else []),
         "Clients are threads of one process, each with a connection of its own; they write "
-        "different rows of one table. Only statements that succeeded count as statements. An error "
-        "ends its statement, which is not repeated; the UPDATE and DELETE after an INSERT that "
-        "failed touch no row and count, which is to the advantage of a side with errors.",
+        "different rows of one table; ms are median / p99. Only statements that succeeded count "
+        "as statements, and an INSERT of 1,000 rows as one. An error ends its statement, which is "
+        "not repeated, or its transaction, of which then no statement counts; the UPDATE and "
+        "DELETE after an INSERT that failed touch no row and count, which is to the advantage of a "
+        f"side with errors. Each client runs its form {together.WARM} times before the clock "
+        "starts.",
         "The mix: TPC-C's five transactions in decks of "
         + ", ".join(f"{count} {name}" for name, count in tpcc.DECK.items())
         + f", one client, no waiting. {extent.mix.warehouses} warehouses of {extent.mix.districts} "
@@ -78,7 +89,21 @@ def statement_note(extent: Extent) -> str:
     )
 
 
-def statement_grids(extent: Extent, sizes: tuple[int, ...]) -> list[report.Grid]:
+def statement_figures(extent: Extent, sizes: tuple[int, ...]) -> Figures:
+    """What every statement costs, by profile, rows, and whether the table has a key."""
+    return {
+        (profile, rows, key): isolate.run(
+            "bench.oltp.statements:measured", profile=profile, key=key, rows=rows,
+            runs=extent.runs, budget_s=extent.budget_s,
+        )
+        for profile in extent.profiles
+        for key in (True, False)
+        for rows in sizes
+    }  # fmt: skip
+
+
+def statement_grids(extent: Extent, sizes: tuple[int, ...], figures: Figures) -> list[report.Grid]:
+    """A table for each profile, with and without a key."""
     grids = []
     for profile in extent.profiles:
         for key in (True, False):
@@ -86,13 +111,7 @@ def statement_grids(extent: Extent, sizes: tuple[int, ...]) -> list[report.Grid]
             header = ["statement"]
             for rows in sizes:
                 header += [f"{rows:,} rows: Louver", "DuckDB", "Louver / DuckDB", "runs"]
-            results = [
-                isolate.run(
-                    "bench.oltp.statements:measured", profile=profile, key=key, rows=rows,
-                    runs=extent.runs, budget_s=extent.budget_s,
-                )
-                for rows in sizes
-            ]  # fmt: skip
+            results = [figures[profile, rows, key] for rows in sizes]
             table = [
                 [name, *(cell for item in results for cell in statements.shown(item[name]))]
                 for name in statements.STATEMENTS
@@ -105,8 +124,8 @@ def statement_grids(extent: Extent, sizes: tuple[int, ...]) -> list[report.Grid]
 def _together(extent: Extent) -> report.Grid:
     grid = report.Grid(
         f"{extent.clients} clients that write one table of {extent.rows[0]:,} rows, PRIMARY KEY",
-        ["profile", "statements", "Louver, statements/s", "errors", "DuckDB, statements/s",
-         "errors", "Louver / DuckDB"], [],
+        ["profile", "statements", "Louver, statements/s", "ms", "errors", "DuckDB, statements/s",
+         "ms", "errors", "Louver / DuckDB"], [],
     )  # fmt: skip
     for profile in extent.profiles:
         results = isolate.run(
@@ -121,28 +140,16 @@ def _together(extent: Extent) -> report.Grid:
     return grid
 
 
-def _rate(side: dict[str, Any]) -> tuple[str, str]:
+def _rate(side: dict[str, Any]) -> tuple[str, str, str]:
     errors = ", ".join(f"{count:,} {code}" for code, count in side["errors"].items())
-    return report.number(side["rate"]), errors or "0"
+    times = f"{report.number(side['median'])} / {report.number(side['p99'])}"
+    return report.number(side["rate"]), times, errors or "0"
 
 
-def _among(extent: Extent) -> report.Grid:
-    header = ["profile"]
-    for tables in (1, extent.tables):
-        words = "1 table" if tables == 1 else f"{tables} tables"
-        header += [f"{words}: Louver", "DuckDB", "Louver / DuckDB", "runs"]
-    grid = report.Grid("INSERT of one row, PRIMARY KEY, by number of tables", header, [])
-    for profile in extent.profiles:
-        cells = [f"`{profile}`"]
-        for tables in (1, extent.tables):
-            cells += statements.shown(
-                isolate.run(
-                    "bench.oltp.statements:among", profile=profile, tables=tables,
-                    rows=extent.rows[0], runs=extent.runs, budget_s=extent.budget_s,
-                )
-            )  # fmt: skip
-        grid.rows.append(cells)
-    return grid
+def growth_grids(extent: Extent, sizes: tuple[int, ...], tables: int) -> list[report.Grid]:
+    """What grows, in the profiles that have codes and that have none."""
+    profiles = tuple(name for name in extent.profiles if name != "order")
+    return growth.grids(profiles, sizes, tables, extent.runs, extent.budget_s)
 
 
 def _mix(extent: Extent) -> report.Grid:

@@ -13,11 +13,13 @@ WARM, LEAST, BATCH = 3, 5, 1_000
 READ = "SELECT v, s FROM t0 WHERE id = ?"
 INSERT = "INSERT INTO t0 VALUES (?, ?, ?)"
 UPSERT = INSERT + " ON CONFLICT (id) DO UPDATE SET v = excluded.v"
+BATCHED = f"INSERT INTO t0 VALUES {', '.join(['(?, ?, ?)'] * BATCH)}"
 #: A name and the statement; the numbers of each run are those of `given`.
 STATEMENTS = {
     "point read": READ,
     "INSERT of one row": INSERT,
     f"executemany of {BATCH:,} rows": INSERT,
+    f"INSERT of {BATCH:,} rows": BATCHED,
     "UPDATE by key": "UPDATE t0 SET v = ? WHERE id = ?",
     "DELETE by key": "DELETE FROM t0 WHERE id = ?",
     "upsert by key": UPSERT,
@@ -36,14 +38,6 @@ def measured(profile: str, key: bool, rows: int, runs: int, budget_s: float) -> 
         }
         pair.equal("SELECT count(*), sum(id), sum(v), min(s), max(s) FROM t0")
     return results
-
-
-def among(profile: str, tables: int, rows: int, runs: int, budget_s: float) -> Figures:
-    """INSERT of one row into one of so many tables; the others have few rows."""
-    with sides.opened(profile) as pair:
-        for number in range(tables):
-            pair.table(f"t{number}", 10 if number else rows, key=True)
-        return _timed(pair, "INSERT of one row", rows, runs, budget_s)
 
 
 def shown(figures: Figures) -> list[str]:
@@ -99,9 +93,10 @@ def _given(name: str, rows: int) -> Iterator[list[Any]]:
         number += 1
         # 7919 is prime: no key comes twice before all have come.
         key = number * 7919 % rows
-        if name.startswith("executemany"):
+        if name.endswith("rows"):
             first = fresh + number * BATCH
-            yield [[first + item, item, "new"] for item in range(BATCH)]
+            batch = [[first + item, item, "new"] for item in range(BATCH)]
+            yield batch if name.startswith("executemany") else [v for row in batch for v in row]
         elif name.startswith("INSERT"):
             yield [fresh + number, number, "new"]
         elif name.startswith("upsert"):

@@ -2,64 +2,123 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import duckdb
 
 from bench.oltp import sides
+from bench.oltp.statements import BATCH, BATCHED, INSERT, READ, UPSERT
+from bench.timing import median, percentile
 
-INSERT = "INSERT INTO t0 VALUES (?, ?, ?)"
 UPDATE = "UPDATE t0 SET v = ? WHERE id = ?"
 DELETE = "DELETE FROM t0 WHERE id = ?"
-FORMS = ("INSERT", "INSERT, UPDATE, DELETE of a row")
+TEN, WARM = 10, 2
+#: What each client runs again and again. Every second upsert finds its row.
+FORMS = {
+    "point read": (READ,),
+    "INSERT": (INSERT,),
+    "UPDATE by key": (UPDATE,),
+    f"BEGIN, {TEN} UPDATEs by key, COMMIT": ("BEGIN", *[UPDATE] * TEN, "COMMIT"),
+    "INSERT, UPDATE, DELETE of a row": (INSERT, UPDATE, DELETE),
+    "upsert by key": (UPSERT, UPSERT),
+    f"INSERT of {BATCH:,} rows": (BATCHED,),
+}
 
 
 def measured(profile: str, clients: int, rows: int, seconds: float) -> dict[str, Any]:
-    """Statements a second and errors by code, of each form and side."""
+    """Statements a second, their median and p99 in milliseconds, and errors by code, of each form
+    and side.
+    """
     results: dict[str, Any] = {}
     with sides.opened(profile) as pair:
         pair.table("t0", rows, key=True)
         for form in FORMS:
-            results[form] = [_together(pair, s, form, clients, seconds) for s in pair.both()]
+            results[form] = [_together(pair, s, form, clients, rows, seconds) for s in pair.both()]
     return results
 
 
 def _together(
-    pair: sides.Sides, side: Any, form: str, clients: int, seconds: float
+    pair: sides.Sides, side: Any, form: str, clients: int, rows: int, seconds: float
 ) -> dict[str, Any]:
-    """All clients write different rows of the same table."""
-    import louver
-
-    counts, errors = [0] * clients, Counter[str]()
+    """All clients write different rows of the same table, after `WARM` runs that do not count."""
+    times, errors = list[list[float]](), Counter[str]()
     barrier, lock = threading.Barrier(clients), threading.Lock()
     connections = [pair.another(side) for _ in range(clients)]
+    begun = list[float]()
 
     def client(position: int) -> None:
-        con = connections[position]
-        id_ = (FORMS.index(form) + 1) * 1_000_000_000 + position * 10_000_000
+        con, ids = connections[position], _ids(form, position, rows // clients)
+        for _ in range(WARM):
+            _once(con, form, ids)
         barrier.wait()
-        until = time.perf_counter() + seconds
-        while time.perf_counter() < until:
-            id_ += 1
-            steps = [(INSERT, [id_, 1, "new"]), (UPDATE, [2, id_]), (DELETE, [id_])]
-            for sql, values in steps[: 1 if form == "INSERT" else 3]:
-                try:
-                    con.execute(sql, values)
-                    counts[position] += 1
-                except (louver.Error, duckdb.Error) as error:
-                    with lock:
-                        errors[getattr(error, "code", type(error).__name__)] += 1
+        spent, failed = list[float](), Counter[str]()
+        start = time.perf_counter()
+        while time.perf_counter() < start + seconds:
+            times_ms, codes = _once(con, form, ids)
+            spent += times_ms
+            failed.update(codes)
+        with lock:
+            begun.append(start)
+            times.append(spent)
+            errors.update(failed)
 
     threads = [threading.Thread(target=client, args=(position,)) for position in range(clients)]
-    begun = time.perf_counter()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    spent = time.perf_counter() - begun
+    passed = time.perf_counter() - min(begun)
     for con in connections:
         con.close()
-    return {"rate": sum(counts) / spent, "errors": dict(errors)}
+    done = [spent for of_client in times for spent in of_client]
+    return {
+        "rate": len(done) / passed, "errors": dict(errors),
+        "median": median(done or [math.inf]), "p99": percentile(done or [math.inf], 99),
+    }  # fmt: skip
+
+
+def _ids(form: str, position: int, share: int) -> Iterator[int]:
+    """A client's own rows: those of its share of the table, or new ones."""
+    first = (list(FORMS).index(form) + 1) * 1_000_000_000 + position * 10_000_000
+    if set(FORMS[form]) <= {READ, UPDATE, "BEGIN", "COMMIT"}:
+        return (position * share + number % share for number in count())
+    return (first + number * BATCH for number in count())
+
+
+def _once(con: Any, form: str, ids: Iterator[int]) -> tuple[list[float], list[str]]:
+    """The milliseconds of each statement of a form, and the codes of its errors. What fails ends
+    its transaction.
+    """
+    import louver
+
+    spent, failed, id_ = list[float](), list[str](), next(ids)
+    within = FORMS[form][0] == "BEGIN"
+    for sql in FORMS[form]:
+        start = time.perf_counter()
+        try:
+            answer = con.execute(sql, _values(sql, next(ids) if within else id_))
+            if sql == READ:
+                answer.fetchall()
+            spent.append((time.perf_counter() - start) * 1000)
+        except (louver.Error, duckdb.Error) as error:
+            failed.append(getattr(error, "code", type(error).__name__))
+            if within:
+                with suppress(louver.Error, duckdb.Error):
+                    con.execute("ROLLBACK")
+                return [], failed
+    return spent, failed
+
+
+def _values(sql: str, id_: int) -> list[Any]:
+    """The parameters of a statement about a row, or about those that begin with it."""
+    if sql is BATCHED:
+        return [value for item in range(BATCH) for value in (id_ + item, item, "new")]
+    given = {UPDATE: [2, id_], DELETE: [id_], READ: [id_], "BEGIN": [], "COMMIT": []}
+    return given.get(sql, [id_, 1, "new"])

@@ -47,13 +47,13 @@ def _cards(
 ) -> None:
     """Every transaction runs on one side and then, with the same inputs, on the other."""
     for name in cards:
-        inputs = _inputs(size, chance)
+        given = inputs(size, chance)
         times = spent.setdefault(name, [[], []])
         answers = []
         for side, list_ in zip(pair.both(), times, strict=True):
             start = time.perf_counter()
             side.begin()
-            answer, commits = TRANSACTIONS[name](side, inputs)
+            answer, commits = TRANSACTIONS[name](side, given)
             side.commit() if commits else side.rollback()
             list_.append(time.perf_counter() - start)
             answers.append(answer)
@@ -61,7 +61,8 @@ def _cards(
             raise RuntimeError(f"another answer than plaintext DuckDB's: {name}")
 
 
-def _inputs(size: Scale, chance: random.Random) -> Inputs:
+def inputs(size: Scale, chance: random.Random) -> Inputs:
+    """What the terminal of one transaction is given."""
     count = chance.randint(size.lines // 2, size.lines * 3 // 2)
     items = sorted(chance.sample(range(1, size.items + 1), count))
     if chance.random() < 0.01:

@@ -8,25 +8,36 @@ import duckdb
 import pytest
 
 from bench import report
-from bench.oltp import section, sides, statements, tpcc, tpcc_tables
+from bench.oltp import earlier, growth, section, sides, statements, tpcc, tpcc_tables
+from bench.oltp import together as crowd
 
 SMALLEST = section.Extent(
-    (50,), 2, 0.0, 2, 2, 0.2, tpcc_tables.Scale(2, 2, 9, 30, 2), 0.0, ("cryptdb",)
+    (50,), 1, 0.0, 6, 2, 0.1, tpcc_tables.Scale(2, 2, 9, 30, 2), 0.0, ("cryptdb",)
 )
 
 
 def test_the_section_runs() -> None:
     measured = section.measured(SMALLEST)
-    keyed, keyless, together, among, mix = measured.grids
+    keyed, keyless, grown, together, mix = measured.grids
     assert [row[0] for row in keyed.rows] == list(statements.STATEMENTS)
     assert [row[0] for row in keyless.rows] == list(statements.STATEMENTS)[:-1]
     for grid in measured.grids:
         assert grid.rows
         assert all(len(row) == len(grid.header) for row in grid.rows)
-    assert [len(grid.rows) for grid in (together, among, mix)] == [2, 1, 1]
+    assert [len(grid.rows) for grid in (together, mix)] == [len(crowd.FORMS), 1]
+    ways = [(name, way) for name in growth.FORMS for way in growth.ways(name)]
+    assert [tuple(row[:2]) for row in grown.rows] == ways
     assert mix.rows[0][1] == str(sum(tpcc.DECK.values()))
     assert "These tables cover 50 rows" in measured.notes[0]
     assert report.piped(mix.header, mix.rows) in measured.markdown()
+
+
+def test_earlier_figures_stand_beside_those_of_the_run() -> None:
+    now = {name: {"ours": [3.0, 1.0, 2.0], "plain": [0.5]} for name in earlier.NAMES}
+    grid = earlier.grid({("cryptdb", 2_000, False): now, ("cryptdb", 200_000, True): now})
+    assert [row[0] for row in grid.rows] == ["`cryptdb`, 2,000", "`cryptdb`, 50,000, PRIMARY KEY"]
+    assert grid.rows[0][1:3] == ["4.5 → 2 (0.5)", "7.5 → 2 (0.5)"]
+    assert all(len(row) == len(grid.header) for row in grid.rows)
 
 
 def test_plaintext_has_the_keys_of_louver() -> None:

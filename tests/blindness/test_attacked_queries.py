@@ -92,7 +92,7 @@ def test_a_number_beside_a_sum_is_blinded(tmp_path: Path, key_file: Path) -> Non
 
 def test_a_dropped_row_is_missed_by_a_count(tmp_path: Path, key_file: Path) -> None:
     watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
-    watched.session.execute("CREATE TABLE t (a INTEGER ENC)")
+    watched.session.execute("SET default_counted = on; CREATE TABLE t (a INTEGER ENC)")
     watched.session.execute("INSERT INTO t SELECT i FROM range(10) r(i)")
     gone = "DELETE FROM t WHERE row_id = (SELECT max(row_id) FROM t)"
     watched.engine.run(Statement(gone, kind="write"))

@@ -142,6 +142,15 @@ def test_each_statement_of_a_text_takes_the_values_that_it_needs(cursor: louver.
     assert cursor.execute(text, [2, 3]).fetchall() == [(7,)]
 
 
+def test_executemany_into_a_union(con: louver.Connection) -> None:
+    con.execute("CREATE TABLE u (a UNION(i INTEGER, s VARCHAR) ENC)")
+    con.executemany("INSERT INTO u VALUES (?)", [(7,), (1,), (None,)])
+    con.executemany("INSERT INTO u VALUES (?)", [("x",)])
+    assert con.execute("SELECT a.i, a.s FROM u ORDER BY ALL").fetchall() == [
+        (1, None), (7, None), (None, "x"), (None, None)
+    ]  # fmt: skip
+
+
 def test_executemany(con: louver.Connection, cursor: louver.Cursor) -> None:
     cursor.executemany("INSERT INTO t (i, s) VALUES (?, ?)", [(n, f"n{n}") for n in range(10, 60)])
     assert cursor.rowcount == 50

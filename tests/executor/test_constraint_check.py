@@ -154,6 +154,7 @@ def test_remembered_keys_do_not_outlive_a_rollback(session: Session) -> None:
 
 
 def test_a_row_that_the_server_withholds_is_found_out(session: Session) -> None:
+    session.execute("SET default_counted = on")
     session.execute("CREATE TABLE t (a INTEGER ENC PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
     from louver.wire.messages import Statement
 

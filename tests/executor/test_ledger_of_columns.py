@@ -123,9 +123,14 @@ def test_another_condition_is_not_nothing_new(con: Any) -> None:
     for number in (3, 4, 3):
         con.execute(f"SELECT pay FROM staff WHERE id = {number}")
     assert conditions("rows") == reads + 2
-    # The same condition over other rows divides them anew.
+    # The same condition over other rows divides them anew, where the client knows of them.
     con.execute("INSERT INTO staff VALUES (99, 'name1', 1)")
-    assert revealed(con, "SELECT pay FROM staff WHERE id = 3")[0]
+    assert not revealed(con, "SELECT pay FROM staff WHERE id = 3")[0]
+    con.execute("SET default_counted = on; CREATE TABLE counted (a INT ENC, b INT)")
+    con.execute("INSERT INTO counted VALUES (1, 1); SELECT a FROM counted WHERE b = 3")
+    assert not revealed(con, "SELECT a FROM counted WHERE b = 3")[0]
+    con.execute("INSERT INTO counted VALUES (1, 2)")
+    assert revealed(con, "SELECT a FROM counted WHERE b = 3")[0]
 
 
 def test_every_sentence_of_leakage_stands_in_a_schemes_row() -> None:

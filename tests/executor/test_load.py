@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from louver import errors
-from louver.trusted.executor import server_storage as rows_module
+from louver.trusted.executor import server_rows as rows_module
 from louver.trusted.executor.load import load
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session

@@ -100,6 +100,7 @@ class Cloud:
 @pytest.fixture(params=["", "NOT NULL"])
 def cloud(request: pytest.FixtureRequest, tmp_path: Path, key_file: Path) -> Iterator[Cloud]:
     cloud = Cloud(tmp_path, key_file)
+    cloud.run("SET default_counted = on")
     cloud.run(f"CREATE TABLE staff (salary BIGINT ENC {request.param}, age INT, spare INT ENC)")
     for age, salary in SALARIES.items():
         cloud.run(f"INSERT INTO staff VALUES ({salary}, {age + 20}, {age})")

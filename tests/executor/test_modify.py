@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -372,3 +372,24 @@ def test_copy(session: Session, tmp_path: Path) -> None:
     session.execute(f"COPY (SELECT a + 10 AS a FROM m) TO '{parquet}' (FORMAT parquet)")
     session.execute(f"COPY m (a) FROM '{parquet}' (FORMAT parquet)")
     assert rows(session, "SELECT a FROM m") == [(1,), (11,), (12,), (2,)]
+
+
+@pytest.mark.parametrize("type_", ["DOUBLE", "FLOAT", "DOUBLE[]", "STRUCT(x DOUBLE)"])
+def test_minus_zero_stays_beside_what_a_change_sets(
+    open_twin: Callable[..., Twin], type_: str
+) -> None:
+    """DuckDB gives the numbers that it sorts by as 0.0, and rows are sent in the order of what
+    shows of them.
+    """
+    twin = open_twin("sealed")
+    zero = {"DOUBLE[]": "['-0.0'::DOUBLE]", "STRUCT(x DOUBLE)": "{'x': '-0.0'::DOUBLE}"}
+    value = zero.get(type_, f"'-0.0'::{type_}")
+    twin.fill(
+        f"CREATE TABLE t (k INTEGER ENC PRIMARY KEY, d {type_}, v INTEGER ENC)",
+        f"INSERT INTO t VALUES (1, {value}, 1), (2, NULL, 2)",
+        "UPDATE t SET k = k + 10",
+        f"INSERT INTO t VALUES (11, {value}, 3), (13, {value}, 4) ON CONFLICT DO UPDATE SET v = 5",
+        "INSERT INTO t SELECT k + 100, d, v FROM t",
+        "INSERT OR REPLACE INTO t SELECT k, d, v + 1 FROM t",
+    )
+    assert len(twin.run("SELECT k, d, d::VARCHAR, v FROM t")) == 6

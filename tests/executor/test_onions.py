@@ -157,6 +157,8 @@ def test_a_query_opens_what_it_needs_and_nothing_else(open_twin: Callable[..., T
     closed = {"eq": "closed", "ord": "closed"}
     assert states(twin, "item") == {"i_id": closed, "i_name": closed, "i_price": closed}
     twin.run("SELECT i_name, i_price FROM item WHERE i_id = 17")
+    assert states(twin, "item")["i_id"] == closed, "a key has a tag"
+    twin.run("SELECT count(DISTINCT i_id) FROM item")
     assert states(twin, "item")["i_id"] == {"eq": "det", "ord": "closed"}
     twin.run("SELECT i_name, i_price FROM item WHERE i_price < 9.75")
     assert states(twin, "item") == {

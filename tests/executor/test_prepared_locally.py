@@ -37,7 +37,9 @@ def _prepared(home: LocalEngine) -> int:
 
 
 def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
-    """Also none, and many in several chunks; one statement is prepared for all of them."""
+    """Also none, and many in several chunks: one statement for all of these, and one for each small
+    number of rows, which go as values.
+    """
     many: list[Row] = [(n, f"n{n % 3}") for n in range(9000)]
     batches: list[list[Row]] = [[(1, "x"), (2, "x")], [], [(None, None)], many, [(7, "y")]]
     for rows in batches:
@@ -50,12 +52,12 @@ def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
         assert home.python_rows(answer) == wanted
     chunks = pa.concat_tables([_rows(batch) for batch in many])
     assert home.python_rows(home.finish_over("found", COLUMNS, chunks, QUERY))[0][0] == "n0"
-    assert _prepared(home) == 1
+    assert _prepared(home) == 3
 
 
 def test_rows_are_not_kept(home: LocalEngine) -> None:
     """What was read is let go of."""
-    home.finish_over("found", COLUMNS, _rows((1, "x")), QUERY)
+    home.finish_over("found", COLUMNS, _rows(*[(n, "x") for n in range(100)]), QUERY)
     (incoming,) = home._repeated._incoming.values()
     assert incoming.rows.num_rows == 0
 

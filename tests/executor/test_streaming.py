@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DuckDBEng
 
 
 def limit_of(engine: DuckDBEngine) -> object:
-    return engine.value(Statement("SELECT current_setting('memory_limit')"))
+    return engine.query(Statement("SELECT current_setting('memory_limit')")).column(0)[0].as_py()
 
 
 def test_a_stream_is_appended_whole(engine: DuckDBEngine) -> None:
@@ -227,6 +228,46 @@ def test_the_servers_memory_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv(memory.VARIABLE, "plenty")
     with pytest.raises(errors.Error):
         DuckDBEngine(tmp_path / "other")
+
+
+def test_a_load_has_room_for_the_indexes_of_all_tables(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """DuckDB holds unique indexes whole, whichever table a load goes to."""
+    monkeypatch.setattr(memory, "_LOAD", 24 << 20)
+    monkeypatch.setattr(memory, "_LOAD_PER_THREAD", 0)
+    monkeypatch.setattr(memory, "_LOAD_PER_COLUMN", 0)
+    engine = DuckDBEngine(tmp_path / "db", threads=1)
+    before = limit_of(engine)
+    for number in range(2):
+        sql = f"CREATE TABLE t{number} (k UUID UNIQUE)"
+        engine.run(Statement(sql, kind="ddl"))
+        rows = pa.table({"k": pa.array([secrets.token_bytes(16) for _ in range(300_000)])})
+        stream = pa.RecordBatchReader.from_batches(
+            pa.schema([("k", pa.uuid())]),
+            (pa.record_batch([b.column(0).cast(pa.binary(16)).cast(pa.uuid())], names=["k"])
+             for b in rows.to_batches(50_000)),
+        )  # fmt: skip
+        engine.append(f"t{number}", stream)
+    assert limit_of(engine) == before
+    engine.close()
+
+
+def test_the_last_of_several_loads_gives_the_memory_back(tmp_path: Path) -> None:
+    engine = DuckDBEngine(tmp_path / "db", threads=1)
+    before, limits = limit_of(engine), []
+    engine.run(Statement("CREATE TABLE t (k BIGINT)", kind="ddl"))
+    pool = memory.small_pool(engine.address)
+    with pool.lowered(engine._connection, '"main"."t"', 1) as first:
+        first(1_000)
+        limits.append(limit_of(engine))
+        with pool.lowered(engine._connection, '"main"."t"', 1) as second:
+            second(1_000)
+            limits.append(limit_of(engine))
+        limits.append(limit_of(engine))
+    assert limits == ["128.0 MiB", "256.0 MiB", "256.0 MiB"]
+    assert limit_of(engine) == before
+    engine.close()
 
 
 def test_what_does_not_fit_is_brought_to_disk(

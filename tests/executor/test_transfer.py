@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.executor import export_file, row_writer, server_storage, transfer
+from louver.trusted.executor import export_file, row_writer, server_rows, transfer
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
@@ -85,12 +85,12 @@ def answers(path: Path, queries: tuple[str, ...]) -> list[list[str]]:
         return [shown(plain.execute(sql).to_arrow_table()) for sql in queries]
 
 
-@pytest.mark.parametrize("batch_rows", [server_storage.BATCH_ROWS, 128])
+@pytest.mark.parametrize("batch_rows", [server_rows.BATCH_ROWS, 128])
 def test_there_and_back(
     source: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     batch_rows: int,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(server_storage, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(server_rows, "BATCH_ROWS", batch_rows)
     steps: list[tuple[int, int | None]] = []
     done = transfer.encrypt(session.context, source, progress=lambda *step: steps.append(step))
     counts = done.counts

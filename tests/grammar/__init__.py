@@ -1,8 +1,9 @@
 """Random statements over all types of DuckDB, on Louver and on plaintext DuckDB.
 
 A grammar (`types`, `expressions`, `parts`, `queries`, `changes`, `definitions`) draws the
-statements of a session (`session`), both databases run them one by one (`runner`), and whatever
-they say must be the same. What DuckDB itself decides anew each time is not drawn:
+statements of a session (`session`; of several connections that change the same tables, `writers`
+and `keyed`), both databases run them one by one (`runner`), and whatever they say must be the same.
+What DuckDB itself decides anew each time is not drawn:
 
 * the row that DISTINCT ON, LIMIT, first() or a window without a total order chooses: where it
   matters, all columns order the rows;
@@ -16,5 +17,8 @@ they say must be the same. What DuckDB itself decides anew each time is not draw
 * whether date_trunc fails for a column whose statistics are infinite: it is drawn over
   expressions that have none;
 * the sign of -0.0, which compressed storage forgets;
+* when a transaction's snapshot is taken, which is at its first statement in DuckDB: a BEGIN is
+  followed by a query of the same connection;
+* which of several new rows stays that conflict with one another by two keys;
 * SAMPLE, random(), now() and its kin, approx_* and estimates.
 """

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tests import shared
 from tests.grammar.runner import Report, play, shown, shrunk
-from tests.grammar.session import PROFILES
+from tests.grammar.session import PROFILES, Session
+from tests.grammar.writers import Writers
 
 LENGTH = 60
 """Statements of one session."""
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument("--profile", choices=PROFILES, default="sealed")
     parser.add_argument("--seed", type=int, default=0, help="of the first session")
     parser.add_argument("--length", type=int, default=LENGTH, help="statements of a session")
+    parser.add_argument("--writers", action="store_true", help="changes by several connections")
     parser.add_argument("--shrink", action="store_true", help="drop statements from what differs")
     parser.add_argument("--refused", action="store_true", help="print what Louver refuses")
     parser.add_argument("--show", action="store_true", help="print all statements")
@@ -42,7 +44,8 @@ def main() -> int:
         os.environ["LOUVER_STATE_DIR"] = str(folder / "state")
         keys = folder / "test.louverkey"
         while report.statements < chosen.statements:
-            played = play(folder / str(seed), keys, chosen.profile, str(seed), chosen.length)
+            given = folder / str(seed), keys, chosen.profile, str(seed), chosen.length
+            played = play(*given, Writers if chosen.writers else Session)
             report.add(played.report)
             if chosen.show:
                 for step in played.steps:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pytest
+
 import louver
+from louver.trusted.executor import session as louver_session
 from tests.generated import fewest
 from tests.grammar.session import Session, Step
+from tests.grammar.writers import Writers
 from tests.slt import script
 from tests.slt.runner import Outcome, Run
+from tests.slt.script import Entry
 from tests.slt.sides import Side, duck
 
+Drawn = Session | Writers
 _MARK = re.compile(r"/\*(ENC[^*]*)\*/")
 #: Kinds of errors that differ, and the fault that they wait for.
 PENDING = {
+    ("error conversion", "error dependency"): "of two errors in one statement, the other",
+    ("error catalog", "error table.missing"): "COPY … FROM has a message of its own",
     ("error binder", "error catalog"): "a view that no longer binds is gone after a reconnect",
 }
 MOST_ROWS = 300
@@ -51,6 +61,9 @@ class Report:
     failed: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     refusals: list[str] = field(default_factory=list)
+    #: statements that lost against another connection: where plaintext DuckDB's lost too, where
+    #: only Louver's did, and where only plaintext DuckDB's did
+    conflicts: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
 
     @property
@@ -64,6 +77,7 @@ class Report:
         self.failed += other.failed
         self.refused += other.refused
         self.refusals += other.refusals
+        self.conflicts += other.conflicts
         self.differences += other.differences
 
     def lines(self) -> list[str]:
@@ -73,12 +87,13 @@ class Report:
         lines += [f"  {kind:16} {n:6} ran" for kind, n in sorted(self.ran.items())]
         lines += [f"  {kind:32} {n:6} fail" for kind, n in self.failed.most_common()]
         lines += [f"  {code:32} {n:6} refused" for code, n in self.refused.most_common()]
+        lines += [f"  conflicts {name:22} {n:6}" for name, n in sorted(self.conflicts.items())]
         return [*lines, f"{len(self.differences)} differences", *map(str, self.differences)]
 
 
 def shown(step: Step) -> str:
-    """A step's statement as Louver gets it."""
-    return _MARK.sub(r"\1", step.sql)
+    """A step's statement as Louver gets it, behind the connection that is not the first."""
+    return (f"{step.connection}: " if step.connection else "") + _MARK.sub(r"\1", step.sql)
 
 
 def _twin(path: Path) -> Any:
@@ -98,15 +113,26 @@ def _unsigned(outcome: Outcome) -> Outcome:
 
 
 class Broken(Exception):
-    """A fault of DuckDB's own, after which its database cannot be asked any more."""
+    """A fault of DuckDB's own, after which its database cannot be asked any more, or a conflict
+    that only plaintext DuckDB had, after which the databases differ.
+    """
+
+
+def _lost(outcome: Outcome) -> bool:
+    """Whether a statement failed because of what another connection does."""
+    said = re.sub(r"\bon conflict\b", "", outcome.message.lower())
+    words = ("conflict" in outcome.kind, "conflict" in said, "altered by a different" in said)
+    return outcome.rows is None and any(words)
 
 
 class Pair:
     """Both databases."""
 
-    def __init__(self, folder: Path, key_file: Path, profile: str) -> None:
+    def __init__(
+        self, folder: Path, key_file: Path, profile: str, *, unsigned: bool = False
+    ) -> None:
         policy = "sealed" if profile == "mixed" else profile
-        self.stored_plain = profile == "mixed"
+        self.stored_plain = unsigned or profile == "mixed"
 
         def opened(path: Path) -> Any:
             return louver.connect(f"duckdb:///{path}", keys=key_file, profile=policy)
@@ -121,19 +147,31 @@ class Pair:
         run = self.run
         if step.reopens:
             run.reopen()
-        entry = script.probe(step.sql, step.parameters)
+        entry = script.probe(step.sql, step.parameters, step.connection, many=step.many)
         actual = run.outcome(run.louver, entry)
+        if _lost(actual):
+            self._lost(step, entry, actual, report)
+            return False, None
         if actual.refused:
             report.refused[actual.kind.removeprefix("error ")] += 1
             report.refusals.append(f"{actual.kind}: {shown(step)}\n    {actual.message}")
             return False, None
-        expected = run.outcome(run.duck, entry)
+        expected = self._expected(step, entry)
         if "internal" in expected.kind or "fatal" in expected.kind:
+            raise Broken(expected.message)
+        if _lost(expected):
+            report.conflicts["of plaintext only"] += 1
+            if actual.rows is not None and (not step.inside or step.sql == "COMMIT"):
+                raise Broken(expected.message)
+            return False, None
+        if self._own_check(step, expected, actual):
+            report.conflicts["of a constraint that only one of them sees"] += 1
             raise Broken(expected.message)
         if self.stored_plain:
             expected, actual = _unsigned(expected), _unsigned(actual)
         sort = run.compared(entry, expected, actual)
-        if sort == "kind" and (expected.kind, actual.kind) in PENDING:
+        # Of many rows, DuckDB runs one after the other; Louver converts all of them first.
+        if sort == "kind" and (step.many or (expected.kind, actual.kind) in PENDING):
             sort = ""
         fine = actual.rows is not None and expected.rows is not None
         if fine:
@@ -141,6 +179,58 @@ class Pair:
         else:
             report.failed[expected.kind or actual.kind] += 1
         return fine, Difference(step, sort, expected, actual) if sort else None
+
+    def _own_check(self, step: Step, expected: Outcome, actual: Outcome) -> bool:
+        """Whether one side checks more: DuckDB looks for keys among rows that its transaction, or
+        its statement, deletes, and allows references to them; and its ALTER deletes all rows.
+        """
+        if "foreign key" in actual.message.lower() and expected.rows is not None:
+            return step.inside
+        if "still referenced" in expected.message and actual.rows is not None:
+            return step.inside or step.kind == "alter"
+        if actual.rows is None or "duplicate key" not in expected.message.lower():
+            return False
+        keys = (
+            "SELECT table_name, constraint_column_names FROM duckdb_constraints()"
+            " WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE')"
+        )
+        ours = self.run.louver.connection(step.connection)
+        for table, columns in ours.execute(keys).fetchall():
+            listed = ", ".join(f'"{column}"' for column in columns)
+            given = " AND ".join(f'"{column}" IS NOT NULL' for column in columns)
+            repeated = (
+                f'SELECT {listed} FROM "{table}" WHERE {given} GROUP BY ALL HAVING count(*) > 1'
+            )
+            assert not ours.execute(repeated).fetchall(), f"{shown(step)}\n{repeated}"
+        return True
+
+    def _expected(self, step: Step, entry: Entry, *, undone: bool = False) -> Outcome:
+        """What plaintext DuckDB makes of a step. Its executemany runs row by row, Louver's is one
+        change: nothing of it stays where it fails.
+        """
+        run = self.run
+        if step.inside or not (step.many or undone):
+            return run.outcome(run.duck, entry)
+        duck = run.duck.connection(step.connection)
+        with suppress(duckdb.TransactionException):  # of a session that was cut short
+            duck.execute("BEGIN")
+        outcome = run.outcome(run.duck, entry)
+        if outcome.rows is None or undone:
+            duck.execute("ROLLBACK")
+            return outcome
+        ended = run.outcome(run.duck, script.probe("COMMIT", (), step.connection))
+        return outcome if ended.rows is not None else ended
+
+    def _lost(self, step: Step, entry: Entry, actual: Outcome, report: Report) -> None:
+        """Whether plaintext DuckDB loses too; whatever its statement did is undone."""
+        if step.sql == "COMMIT":
+            # Whether its COMMIT would be lost cannot be seen without a COMMIT.
+            self.run.duck.connection(step.connection).execute("ROLLBACK")
+            report.conflicts[f"at COMMIT: {actual.kind}"] += 1
+            return
+        too = _lost(self._expected(step, entry, undone=True))
+        name = "of both" if too else f"of Louver only: {step.kind}: {actual.kind}"
+        report.conflicts[name] += 1
 
     def is_full(self) -> bool:
         """Whether a table has grown too far."""
@@ -164,26 +254,49 @@ class Played:
     report: Report = field(default_factory=Report)
 
 
-def play(folder: Path, key_file: Path, profile: str, seed: str, length: int) -> Played:
+def play(
+    folder: Path,
+    key_file: Path,
+    profile: str,
+    seed: str,
+    length: int,
+    kind: type[Session] | type[Writers] = Session,
+) -> Played:
     """A session, until its end or the first difference of a statement that changes something."""
-    session = Session(profile, seed)
+    session = kind(profile, seed)
     played = Played(profile, seed)
-    pair = Pair(folder, key_file, profile)
-    try:
-        while len(played.steps) < length:
-            if not _played(pair, session.next(), played, session):
-                return played
-        for step in session.last():
-            if not _played(pair, step, played):
-                return played
-    except Broken:
-        return played
-    finally:
-        pair.close()
+    with _impatient():
+        # Rows that are changed often are stored anew, and their zeros lose their signs in DuckDB.
+        pair = Pair(folder, key_file, profile, unsigned=kind is Writers)
+        _play(session, played, pair, length)
     return played
 
 
-def _played(pair: Pair, step: Step, played: Played, session: Session | None = None) -> bool:
+@contextmanager
+def _impatient() -> Iterator[None]:
+    """The other connections wait until a statement ends: to run it again later is in vain."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(louver_session, "_PATIENCE_S", 0.0)
+        yield
+
+
+def _play(session: Drawn, played: Played, pair: Pair, length: int) -> None:
+    try:
+        while len(played.steps) < length:
+            if not _played(pair, session.next(), played, session):
+                return
+        for step in session.last():
+            if not _played(pair, step, played):
+                return
+    except Broken:
+        return
+    finally:
+        pair.close()
+
+
+def _played(
+    pair: Pair, step: Step, played: Played, session: Session | Writers | None = None
+) -> bool:
     """Run a step; whether the session goes on."""
     played.steps.append(step)
     fine, difference = pair.step(step, played.report)
@@ -200,7 +313,7 @@ def _played(pair: Pair, step: Step, played: Played, session: Session | None = No
 def shrunk(folder: Path, key_file: Path, played: Played) -> list[Step]:
     """The steps of a session that differ, without those that it differs without."""
     difference = played.report.differences[0]
-    until = played.steps.index(difference.step) + 1
+    until = 1 + next(n for n, step in enumerate(played.steps) if step is difference.step)
     number = 0
 
     def differs(steps: Sequence[Step]) -> bool:
@@ -216,4 +329,5 @@ def shrunk(folder: Path, key_file: Path, played: Played) -> list[Step]:
             pair.close()
         return False
 
-    return fewest(played.steps[:until], differs)
+    with _impatient():
+        return fewest(played.steps[:until], differs)

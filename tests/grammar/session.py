@@ -19,7 +19,7 @@ from tests.grammar.types import MOODS, Tab, literal
 
 PROFILES = ("sealed", "cryptdb", "sdb", "mixed")
 _MOODS = ", ".join(f"'{mood}'" for mood in MOODS)
-_SETUP = (
+SETUP = (
     f"CREATE TYPE mood AS ENUM ({_MOODS})", "CREATE MACRO m1(x) AS x IS NULL",
     "CREATE MACRO m2() AS TABLE SELECT 1 AS n", "CREATE SEQUENCE s1", "SET VARIABLE v1 = 1",
     "SET TimeZone = 'UTC'",
@@ -46,6 +46,11 @@ class Step:
     reads: bool = False
     #: whether both databases are closed and opened again before it
     reopens: bool = False
+    #: the connection that runs it, and whether that one is in a transaction
+    connection: str = ""
+    inside: bool = False
+    #: whether the parameters are those of many runs
+    many: bool = False
 
 
 @dataclass(slots=True)
@@ -64,7 +69,7 @@ class Session:
         dice = Random(f"{self.profile}:{self.seed}")
         self.state = State(dice, self.profile)
         self.state.whole = self.profile != "mixed"
-        self._queue = [Step("setting", sql) for sql in _SETUP]
+        self._queue = [Step("setting", sql) for sql in SETUP]
 
     @property
     def dice(self) -> Random:

@@ -133,6 +133,10 @@ class Col:
     required: bool = False
     generated: bool = False
     key: bool = False
+    #: whether it alone is the primary key, which others may refer to
+    primary: bool = False
+    #: whether it refers to another table's key
+    refers: bool = False
 
     @property
     def family(self) -> str:
@@ -148,6 +152,10 @@ class Tab:
     cols: list[Col] = field(default_factory=list)
     view: bool = False
     temporary: bool = False
+    #: whether a column is numbered by a sequence
+    numbered: bool = False
+    #: whether it has two keys
+    keys_apart: bool = False
 
     def written(self) -> list[Col]:
         """The columns that INSERT may name."""

@@ -117,7 +117,7 @@ def test_plans_of_changes_hold_only_frozen_data(open_connection: Any) -> None:
     assert seen[0].rows is not None
     assert seen[0].rows.remotes[0].where
     assert [len(plan.read) for plan in seen] == [0, 1, 0, 1]
-    assert [len(plan.rehearsed) for plan in seen] == [1, 3, 2, 3]
+    assert [len(plan.rehearsed) for plan in seen] == [1, 2, 2, 2]
 
 
 def test_all_kinds_of_plans_are_looked_at(plans: list[Plan]) -> None:

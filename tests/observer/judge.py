@@ -171,7 +171,7 @@ class Judge:
                 return any(f.table.lower() == table and f.level != "size" for f in facts)
             case "constant":
                 return any(some(entry, "equality") for entry in named) or any(
-                    some(entry, "access", ("text.", "sdb.", "sum.")) for entry in named
+                    some(entry, "access", ("text.", "sdb.", "sum.", "key.asked")) for entry in named
                 )
         raise AssertionError(proposal.kind)
 

@@ -33,7 +33,10 @@ TABLES = {
     "V": "CREATE TABLE V (K INTEGER, N VARCHAR, M DECIMAL(10,2), W DATE, Z INTEGER)",
     "W": "CREATE TABLE W (L INTEGER, O DATE, J INTEGER, H INTEGER, TAIL VARCHAR)",
     "F": "CREATE TABLE F (E INTEGER, I DATE, N VARCHAR, R DECIMAL(10,2), S INTEGER)",
+    "I": "CREATE TABLE I (CUST BIGINT, YEAR INTEGER, CODE VARCHAR, ZONE INTEGER, NOTE VARCHAR)",
 }
+# The keys of I: one column, two columns, one of which is plain, and one that may be NULL.
+TAGS = {"CUST_key": [1], "YEAR_CODE_key": [2, 3], "NOTE_key": [5]}
 # What the server holds of the columns of V and W beside their sealed forms.
 HELD = {
     "K": ("eq",), "L": ("eq",), "N": ("eq", "text"), "M": ("sum", "sum_high", "sum_count"),
@@ -89,9 +92,11 @@ def world() -> tuple[Catalog, LocalEngine]:
                 coded(stored)
             elif name == "F":
                 of_files(stored)
-            elif column == "G":
+            elif column == "G" or (name == "I" and column != "YEAR"):
                 stored.encrypted, stored.scheme, stored.ceiling = True, "sealed", "access"
-                stored.stored, stored.minimum, stored.maximum = {"rnd": "G_sealed"}, None, None
+                stored.stored, stored.minimum, stored.maximum = {}, None, None
+                stored.stored["rnd"], stored.nullable = f"{column}_sealed", column in ("G", "NOTE")
+                stored.unique = column in ("CUST", "NOTE")
             else:
                 stored.stored = {"plain": column}
             table.columns.append(stored)
@@ -101,6 +106,8 @@ def world() -> tuple[Catalog, LocalEngine]:
         table.helper_unit = f"U{suffix}_e"
         if name == "F":
             table.lake = {"on": True}
+        if name == "I":
+            table.tags = {stored: list(ids) for stored, ids in TAGS.items()}
         if name == "W":
             table.packs = {"W_pack": [3]}
         catalog.add(table)

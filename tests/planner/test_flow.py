@@ -225,7 +225,7 @@ CHOSEN = {
     "INSERT INTO report (a) SELECT city FROM chosen WHERE e2 > 'a' OR id = 1": "e2",
     "UPDATE chosen SET city = 'x' WHERE name = 'y'": "name",
     "UPDATE report SET a = 'x' WHERE EXISTS (SELECT 1 FROM chosen WHERE e2 = 'c')": "e2",
-    "DELETE FROM chosen WHERE upper(name) LIKE 'A%'": "name",
+    "DELETE FROM chosen WHERE upper(name) LIKE 'A%' OR (name, id) IN (('x', 1), ('y', 2))": "name",
     "DELETE FROM chosen USING (VALUES ('a'), ('b')) v(x) WHERE name = v.x": "name",
     "MERGE INTO chosen USING (VALUES ('a', 'b')) q(x, y) ON name = q.x"
     " WHEN MATCHED THEN UPDATE SET city = q.y WHEN NOT MATCHED THEN INSERT (name) VALUES (q.x)":
@@ -244,6 +244,7 @@ UPDATE report SET a = 'x' WHERE b IN (SELECT known FROM chosen)
 UPDATE chosen SET city = v.y FROM (VALUES ('a', 'b'), ('c', 'd')) v(x, y) WHERE name = v.x
 UPDATE chosen SET city = (SELECT x FROM probe WHERE x = name)
 DELETE FROM report USING chosen WHERE known = a
+DELETE FROM chosen WHERE (id, name) IN ((1, 'x'), (1, city))
 DELETE FROM report WHERE a IN (SELECT a FROM report INTERSECT SELECT name FROM chosen)
 MERGE INTO report USING chosen ON a = known WHEN MATCHED THEN DELETE
 MERGE INTO chosen USING probe ON name = x WHEN NOT MATCHED THEN INSERT (city) VALUES (x)

@@ -222,8 +222,9 @@ class Run:
             connection = side.connection(script.filled(name, self.variables) if name else None)
             sql = self.declared(sql) if side is self.louver else sql
             values = (list(entry.parameters),) if entry.parameters else ()
-            cursor = connection.execute(sql, *values)
-            described = cursor.description or ()
+            run = connection.executemany if entry.many else connection.execute
+            cursor = run(sql, *values)
+            described = () if entry.many else cursor.description or ()
             columns = tuple((str(item[0]), str(item[1])) for item in described)
             rows = cursor.fetchall() if described else []
         except Exception as error:  # noqa: BLE001 - every kind of error is an outcome

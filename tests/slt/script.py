@@ -50,6 +50,8 @@ class Entry:
     body: tuple[Entry, ...] = ()
     options: frozenset[str] = frozenset()
     parameters: tuple[object, ...] = ()
+    #: whether the parameters are those of many runs
+    many: bool = False
 
     @property
     def sort(self) -> str:
@@ -64,6 +66,8 @@ class Entry:
     @property
     def connection(self) -> str | None:
         """The name of the connection that runs it."""
+        if self.kind == "probe":
+            return self.words[0]
         if self.kind in _BODIED and len(self.words) > 1 and self.words[1] not in SORTS:
             return self.words[1]
         return None
@@ -147,13 +151,16 @@ def _nested(flat: Sequence[Entry], position: int) -> tuple[list[Entry], int]:
     return entries, position
 
 
-def probe(sql: str, parameters: tuple[object, ...] = ()) -> Entry:
+def probe(
+    sql: str, parameters: tuple[object, ...] = (), connection: str = "", *, many: bool = False
+) -> Entry:
     """A statement that is run for no other reason than to compare the two databases."""
     outer, count = _QUOTED.sub("''", sql), 1
     while count:
         outer, count = _BRACKETED.subn("", outer)
     ordered = re.search(r"\border\s+by\b", outer, re.IGNORECASE) is not None
-    return Entry(0, "probe", sql, ordered, parameters=parameters)
+    words = (connection,)
+    return Entry(0, "probe", sql, ordered, words, parameters=parameters, many=many)
 
 
 def rounds(entry: Entry) -> Iterator[tuple[str, str]]:

@@ -73,9 +73,10 @@ def test_names_and_bounds() -> None:
     pay = table.column("PAY")
     assert pay is not None
     assert table.column("nope") is None
-    assert not pay.widen(0, 5, False)
-    assert pay.widen(0, 1 << 127, False)
-    assert (pay.minimum, pay.maximum, pay.has_null) == (-(1 << 127), 1 << 127, True)
+    pay.widen(0, 5, False)
+    assert (pay.minimum, pay.maximum, pay.has_null) == (-(1 << 127), 1 << 126, True)
+    pay.widen(0, (1 << 127) - 1, False)
+    assert (pay.minimum, pay.maximum, pay.has_null) == (-(1 << 127), (1 << 127) - 1, True)
 
 
 @settings(deadline=None)

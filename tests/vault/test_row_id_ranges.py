@@ -81,7 +81,7 @@ def agrees(twin: Twin) -> None:
 def test_runs_follow_the_table(open_twin: Callable[..., Twin]) -> None:
     twin = open_twin()
     run = twin.session.execute
-    run("CREATE TABLE t (a INT ENC, b INT)")
+    run("SET default_counted = on; CREATE TABLE t (a INT ENC, b INT)")
     agrees(twin)
     run("INSERT INTO t SELECT i, i FROM range(1000) r(i)")
     run("DELETE FROM t WHERE b % 10 = 3")

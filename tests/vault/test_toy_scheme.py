@@ -158,6 +158,7 @@ def added(tmp_path: Path, key_file: Path) -> Iterator[dict[str, Any]]:
         duckdb.connect(),
         louver.connect(f"duckdb:///{tmp_path}/sums.duckdb", keys=key_file),
     )
+    con.execute("SET default_counted = on")
     plain.execute(PAY.format(text="", number=""))
     con.execute(PAY.format(text="", number=" ENC USING toysum"))
     for connection in (plain, con):

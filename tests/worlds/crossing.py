@@ -9,6 +9,8 @@ Everything else is compared as it is: texts, plain columns, row ids, names, coun
 What varies without a cause in the data, and is masked for that reason alone:
 
 * pseudonyms, which are random; they are numbered in the order in which they appear.
+* which rows a server draws for USING SAMPLE.
+* the order of the tags of keys that are looked up, which is that of their bytes.
 * the order of rows that a server returns for GROUP BY, DISTINCT or a join over codes: its hash
   tables depend on ciphertext. Such replies are compared as multisets, without numbers.
 * the time in a ledger's record, which is sealed and always as long but where its microseconds
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +35,7 @@ from louver.wire.tap import Record
 
 #: The names that Louver gives to stored forms of ENC columns; no plain column may have such a name.
 PSEUDONYM = re.compile(r"[a-z]_[0-9a-f]{12}")
+_KEY_LIST = re.compile(r'"k_[0-9a-f]{12}" IN \(([^)]*)\)')
 _CONTROL = {
     control.CATALOG_UPDATE: {2}, control.CATALOG_INSERT: {4}, control.LEDGER_APPEND: {2},
 }  # fmt: skip
@@ -60,13 +63,21 @@ class Crossing:
                 self._last = message
                 masked = masked_constants(sql)
                 yield ("statement", kind, self._renamed(sql))
+                listed = [] if kind != "query" else key_lists(sql)
+                for numbers in listed:
+                    yield self._known(constants[number - 1] for number in numbers)
+                sets = {number for numbers in listed for number in numbers}
                 yield [
-                    self.mask(c) if n in masked else plain(c) for n, c in enumerate(constants, 1)
-                ]
+                    self.mask(c) if n in masked else plain(c)
+                    for n, c in enumerate(constants, 1) if n not in sets
+                ]  # fmt: skip
                 yield [(name, self._table(rows)) for name, rows in tables.items()]
             case Append(table, rows):
                 yield ("append", self._renamed(table), self._table(rows))
             case Rows(table):
+                if "ORDER BY random()" in self._last.sql:
+                    yield ("rows", self._schema(table), table.num_rows)
+                    return
                 secret, shuffled = masked_items(self._last.sql)
                 names = set(table.column_names)
                 known = _SEALED | (names if None in secret else secret)
@@ -120,12 +131,29 @@ class Crossing:
         """A ciphertext: its shape, and the number of the first one that was the same."""
         if value is None:
             return None
-        if isinstance(value, uuid.UUID):
-            value = value.bytes
-        elif isinstance(value, str) and len(value) == 36:
-            value = uuid.UUID(value).bytes
+        value = _raw(value)
         number = self._numbers.setdefault(value, len(self._numbers))
         return (*_shape(value), number)
+
+    def _known(self, values: Iterable[Any]) -> list[Any]:
+        """Tags of keys as a set: they are sent in the order of their bytes, and the last one again
+        until they are a power of two. One that never crossed before has no number yet.
+        """
+        tags = {_raw(value) for value in values}
+        return sorted(str((*_shape(tag), self._numbers.get(tag, "new"))) for tag in tags)
+
+
+def _raw(value: Any) -> Any:
+    """The bytes of a UUID, and anything else as it is."""
+    if isinstance(value, uuid.UUID):
+        return value.bytes
+    return uuid.UUID(value).bytes if isinstance(value, str) and len(value) == 36 else value
+
+
+def key_lists(sql: str) -> list[list[int]]:
+    """The numbers of the placeholders of each list of tags of keys."""
+    lists = _KEY_LIST.findall(sql)
+    return [[int(number) for number in re.findall(r"\$(\d+)", text)] for text in lists]
 
 
 def _shape(value: Any) -> tuple[Any, ...]:

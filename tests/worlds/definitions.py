@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tests.worlds.keys_and_ceilings import composite, set_enc
 from tests.worlds.known_faults import left_out
 from tests.worlds.queries import free, invariant, named, source
 from tests.worlds.schema import (
@@ -50,6 +51,8 @@ def create(state: State) -> tuple[str, str, Effect]:
         state.dice.shuffle(cols)
     table = Tab(name, cols, vault=vault, schema=schema, bare=bare)
     parts = [_declared(state, c) for c in cols]
+    if not vault and state.profile != "lake" and state.chance(0.2):
+        composite(cols, parts)
     for make in (_generated, _referring, _checked, _default):
         often = 0.8 if kind_of(make) in state.focus else 0.12
         if not vault and state.profile != "lake" and state.chance(often):
@@ -376,7 +379,7 @@ def settings(state: State) -> list[str]:
 
 
 _KINDS = (_view, _view, _macro, _sequence, _copied, _copied, _drop, _rename, _rename_column,
-          _add_column, _drop_column, _ceiling, _ceiling, _comment, _index,
+          _add_column, _drop_column, _ceiling, _ceiling, set_enc, _comment, _index,
           _schema_view)  # fmt: skip
 _ALTERING = (_rename, _rename_column, _add_column, _drop_column)
 DEFINITIONS = frozenset(map(kind_of, _KINDS))

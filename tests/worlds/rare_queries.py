@@ -100,4 +100,43 @@ def called(state: State) -> str:
     return f"SELECT y, count(*) AS n FROM {state.dice.choice(names)}(1) GROUP BY y"
 
 
-RARER = (draws, sets_of_groups, pivoted, recursive, distinct_on, by_name, explained, called)
+def filtered(state: State) -> str:
+    """Aggregates over the rows of a group that a condition chooses."""
+    base = source(state, 1)
+    key, value = (named(state.dice.choice(base.scope)) for _ in range(2))
+    call = state.dice.choice((f"count({value})", f"count(DISTINCT {value})", f"max({value})"))
+    items = (
+        f"count(*) FILTER (WHERE {free(state, base.scope)}) AS n,"
+        f" {call} FILTER (WHERE {free(state, base.scope)}) AS x"
+    )
+    if state.chance(0.4):
+        return f"SELECT {items} FROM {base.text}"
+    group = state.dice.choice((key, f"ROLLUP ({key})"))
+    return f"SELECT {key} AS k, {items} FROM {base.text} GROUP BY {group}"
+
+
+def sampled(state: State) -> str:
+    """USING SAMPLE: how many rows there are of some, or all, for which ones is drawn."""
+    base = source(state, 1)
+    name = named(state.dice.choice(base.scope))
+    where = f" WHERE {free(state, base.scope)}" if state.chance(0.4) else ""
+    return state.dice.choice((
+        # DuckDB takes the sample before it looks at a condition.
+        f"SELECT count(*) AS n FROM (SELECT {name} AS x FROM {base.text} USING SAMPLE 2 ROWS)",
+        f"SELECT {name} AS x FROM {base.text}{where} USING SAMPLE 9000 ROWS",
+        f"SELECT count({name}) AS n FROM {base.text}{where} USING SAMPLE 100%",
+    ))  # fmt: skip
+
+
+RARER = (
+    filtered,
+    sampled,
+    draws,
+    sets_of_groups,
+    pivoted,
+    recursive,
+    distinct_on,
+    by_name,
+    explained,
+    called,
+)

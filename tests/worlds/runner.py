@@ -140,6 +140,7 @@ REFUSALS = {
     "attach.reads": "a view, macro or change over a table of an attached connection",
     "prepared.path": "a statement that was prepared under another search path",
     "table.temporary": "a stored table and a TEMP table of one name",
+    "transaction.batches": "SET ENC runs in transactions of its own",
     "lake.transaction": "a transaction changes one table of a lake",
 }
 """Errors by which Louver refuses, by design, what plain DuckDB runs, and what each is for. The

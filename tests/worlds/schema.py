@@ -46,6 +46,8 @@ class Col:
     level: str = "plaintext"
     universe: Universe | None = None
     unique: bool = False
+    #: whether it is one of the two columns of a key
+    paired: bool = False
     #: computed by the table itself; never written
     generated: bool = False
     collation: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,34 +33,46 @@ _OURS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DESCRIBED = ["column_name", "column_type", "null", "key", "default", "extra"]
-_EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE\b)?(\s*\([^)]*\))?", re.IGNORECASE)
+_SPACE = r"(?:\s|/\*.*?\*/|--[^\n]*\n)"
+_EXPLAIN = re.compile(
+    rf"\s*EXPLAIN({_SPACE}+ANALYZE\b)?({_SPACE}*\([^)]*\))?", re.IGNORECASE | re.DOTALL
+)
 
 
 @contextmanager
-def aligned(dice: Random) -> Iterator[None]:
-    """Python's secrets are drawn from `dice`: pseudonyms, stamps and samples are then equal as
-    long as equally many are drawn, in the same order. Nonces are drawn by Rust and are not, nor
-    what other threads than this one draw, whose order is not determined.
+def aligned(seed: str) -> Iterator[None]:
+    """Python's secrets are drawn from `seed`, for each module by itself: pseudonyms, stamps,
+    samples and names of files are then equal as long as a module draws equally many, in the same
+    order, however often another one draws. Nonces are drawn by Rust and are not, nor what other
+    threads than this one draw, whose order is not determined.
     """
     before = {n: getattr(secrets, n) for n in ("token_hex", "token_bytes", "randbelow", "randbits")}
     here = threading.get_ident()
-    drawn: dict[str, Any] = {
-        "token_hex": lambda n=32: dice.randbytes(n).hex(),
-        "token_bytes": lambda n=32: dice.randbytes(n),
-        "randbelow": dice.randrange,
-        "randbits": dice.getrandbits,
-    }
+    streams: dict[str, Random] = {}
 
     def draw(name: str, *sizes: int) -> Any:
-        return (drawn if threading.get_ident() == here else before)[name](*sizes)
+        if threading.get_ident() != here:
+            return before[name](*sizes)
+        module = sys._getframe(1).f_globals["__name__"]
+        if module not in streams:
+            streams[module] = Random(f"{seed} {module}")
+        return _DRAWN[name](streams[module], *sizes)
 
-    for name in drawn:
+    for name in before:
         setattr(secrets, name, partial(draw, name))
     try:
         yield
     finally:
         for name, function in before.items():
             setattr(secrets, name, function)
+
+
+_DRAWN: dict[str, Any] = {
+    "token_hex": lambda dice, n=32: dice.randbytes(n).hex(),
+    "token_bytes": lambda dice, n=32: dice.randbytes(n),
+    "randbelow": lambda dice, n: dice.randrange(n),
+    "randbits": lambda dice, n: dice.getrandbits(n),
+}
 
 
 @dataclass(slots=True)
@@ -81,7 +94,7 @@ class World:
     """A session over a database in memory, with what crosses, and its oracle."""
 
     def __init__(self, ring: KeyRing, profile: str, seed: str, attached: bool = False) -> None:
-        self.dice = Random(seed)
+        self._seed, self._statements = seed, 0
         self.records: list[Record] = []
         self.crossing = Crossing()
         self.policy = Policy({"mixed": "sealed"}.get(profile, profile))
@@ -92,7 +105,7 @@ class World:
         # wrong when these are others.
         self.oracle.execute("SET disabled_optimizers = 'statistics_propagation'")
         self.other: Session | None = None
-        with aligned(self.dice):
+        with aligned(seed):
             self.session = self._session()
             if attached:
                 self.other = self._session()
@@ -110,7 +123,8 @@ class World:
         session = self.other if other and self.other else self.session
         before = len(self.records)
         error, rows = None, None
-        with aligned(self.dice):
+        self._statements += 1
+        with aligned(f"{self._seed} {self._statements}"):
             try:
                 answer = session.execute(text, parameters or None)
                 if answer.rows is not None:

@@ -34,7 +34,7 @@ def write(state: State) -> tuple[str, str]:
         text = make(state, state.dice.choice(tables))
         return kind_of(make), text or _values(state, state.dice.choice(tables))
     kinds = [_values] * 5 + [_copy] * 5 + [_update] * 4 + [_delete] * 2 + [vault] * 2
-    kinds += [_merge, _upsert, _star_copy, _star_copy, exotic, exotic]
+    kinds += [_merge, _upsert, _upsert, _rekey, _star_copy, _star_copy, exotic, exotic]
     kinds += [schema_rows, drawn, _far, below]
     make = state.dice.choice(kinds)
     text = make(state, state.dice.choice(tables))
@@ -132,9 +132,12 @@ def _upsert(state: State, table: Tab) -> str:
     if not doomed and not _kept(given, col):
         given = col
     value = state.dice.choice((f"excluded.{given.name}", state.literal(col), col.name))
+    chosen = ""
+    if not doomed and state.chance(0.25):
+        chosen = f" WHERE {invariant(state, scope_of(table.name, table))}"
     if doomed and state.chance(0.3):
         value = f"CASE WHEN excluded.{given.name} > {state.literal(given)} THEN {value} END"
-    return f"{head} ON CONFLICT ({key.name}) DO UPDATE SET {col.name} = {value}"
+    return f"{head} ON CONFLICT ({key.name}) DO UPDATE SET {col.name} = {value}{chosen}"
 
 
 # ---------------------------------------------------------------------- copies
@@ -320,6 +323,21 @@ def _update(state: State, table: Tab) -> str:
     return f"UPDATE {table.name} SET {assigned}{base.text}{tail}"
 
 
+def _rekey(state: State, table: Tab) -> str:
+    """One row gets another key, which may be taken."""
+    keys = [
+        (t, c) for t in state.base() for c in t.written()
+        if c.unique and not t.vault and not t.linked and c.universe is not None and c.rank
+    ]  # fmt: skip
+    if not keys:
+        return ""
+    table, key = state.dice.choice(keys)
+    first, second = state.literal(key), state.literal(key)
+    if "NULL" in (first, second) or "getvariable" in first + second:
+        return ""
+    return f"UPDATE {table.name} SET {key.name} = {first} WHERE {key.name} = {second}"
+
+
 def _delete(state: State, table: Tab) -> str:
     if table.vault:
         return ""
@@ -364,5 +382,5 @@ def _merge(state: State, table: Tab) -> str:
     return text
 
 
-_ALL = (_values, _copy, _update, _delete, _merge, _upsert, _star_copy, exotic, schema_rows,
+_ALL = (_values, _copy, _update, _rekey, _delete, _merge, _upsert, _star_copy, exotic, schema_rows,
         vault, drawn, _far, below)  # fmt: skip

@@ -43,6 +43,26 @@ EPOCH_CREATE = Statement(
 EPOCH_HIGHEST = Statement("SELECT max(epoch) FROM louver_epoch")
 EPOCH_CLAIM = "INSERT INTO louver_epoch VALUES ($1)"
 
+#: The tokens of those who write rows (docs/decisions/0020). One of version 0 is void; number 0 is
+#: the gate, which changes whenever one is made, and when all of them become void.
+WRITERS_TABLE = "louver_writer"
+WRITERS_CREATE = Statement(
+    "CREATE TABLE IF NOT EXISTS louver_writer AS SELECT 0::BIGINT AS writer, 0::BIGINT AS version,"
+    " 0::BIGINT AS turn",
+    kind="ddl",
+)
+WRITERS_HIGHEST = Statement("SELECT max(writer) FROM louver_writer")
+WRITERS_GATE = Statement("UPDATE louver_writer SET turn = turn + 1 WHERE writer = 0", kind="write")
+WRITERS_VOID = Statement(
+    "UPDATE louver_writer SET version = 0, turn = turn + 1 WHERE version > 0 OR writer = 0",
+    kind="write",
+)
+WRITERS_TIDY = Statement("DELETE FROM louver_writer WHERE version = 0 AND writer > 0", kind="write")
+WRITER_ADD = (
+    "INSERT INTO louver_writer SELECT $1, version, 0 FROM louver_catalog WHERE version = $2"
+)
+WRITER_ENTER = "UPDATE louver_writer SET turn = turn + 1 WHERE writer = $1 AND version = $2"
+
 #: Names of tables, in SQLite's dialect: the query of `table_names` for a control file.
 TABLE_NAMES = Statement(
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"

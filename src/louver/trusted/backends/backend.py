@@ -69,6 +69,8 @@ class Backend:
         keys_choose: whether keys read of one table choose what is fetched of another.
         catalog_counts: whether the catalog counts rows, and so changes with them; else the
             tables themselves do.
+        concurrent: whether several clients change rows of a table at once, each on a state of its
+            own, and side connections see all tables; else every table is counted.
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
         unique: what after a column's type makes the server refuse a value twice; "" for none.
@@ -88,6 +90,7 @@ class Backend:
     narrowed: str = "rows"
     keys_choose: bool = False
     catalog_counts: bool = True
+    concurrent: bool = False
     adds_columns: bool = False
     schemas: bool = True
     unique: str = ""
@@ -191,6 +194,27 @@ class Backend:
         """Stored columns set to NULL in every row."""
         return f"UPDATE {self.table(table)} SET {', '.join(f'{c} = NULL' for c in columns)}"
 
+    def copy_beside(
+        self,
+        table: Table,
+        target: Table,
+        names: Sequence[str],
+        fresh: Sequence[str],
+        rows: str,
+        key: str,
+    ) -> str:
+        """Stored columns of all rows of a table put into another one beside those of an Arrow
+        input, whose ``key`` holds row ids; in the order of these.
+        """
+        listed = [self.quote(name) for name in ("row_id", *names, *fresh)]
+        taken = [f"t.{self.quote(name)}" for name in ("row_id", *names)]
+        taken += [f"n.{self.quote(name)}" for name in fresh]
+        return (
+            f"INSERT INTO {self.table(target)} ({', '.join(listed)}) SELECT {', '.join(taken)}"
+            f" FROM {self.table(table)} AS t JOIN {rows} AS n ON n.{key} = t.row_id"
+            " ORDER BY t.row_id"
+        )
+
     def repeated(self, message: str) -> tuple[str, bool] | None:
         """The value of a `unique` column that a refusal names, and whether a row had it before the
         transaction; None where the message is of another sort.
@@ -200,6 +224,11 @@ class Backend:
     def delete_rows(self, table: Table, numbers: str) -> str:
         """Without the rows whose ids are in column row_id of an Arrow input."""
         return f"DELETE FROM {self.table(table)} WHERE row_id IN (SELECT row_id FROM {numbers})"
+
+    def delete_few(self, table: Table, count: int) -> str:
+        """Without as many rows, whose ids are bound."""
+        listed = ", ".join(f"${number}" for number in range(1, count + 1))
+        return f"DELETE FROM {self.table(table)} WHERE row_id IN ({listed})"
 
     def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
         """Columns set to those of an Arrow input, whose ``key`` holds row ids."""
@@ -232,6 +261,12 @@ class Backend:
         listed = ", ".join(f"${number}" for number in range(1, count + 1))
         names = ", ".join(("row_id", *columns))
         return f"SELECT {names} FROM {self.table(table)} WHERE row_id IN ({listed})"
+
+    def numbered_rows(self, table: Table, columns: Sequence[str], numbers: str) -> str:
+        """Stored columns of the rows whose ids are in column row_id of an Arrow input."""
+        names = ", ".join(("row_id", *columns))
+        chosen = f"SELECT row_id FROM {numbers}"
+        return f"SELECT {names} FROM {self.table(table)} WHERE row_id IN ({chosen})"
 
     def some_rows(self, table: Table, columns: Sequence[str], count: int) -> str:
         """Stored columns of so many rows that the server picks by chance."""

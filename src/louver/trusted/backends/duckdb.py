@@ -90,6 +90,9 @@ class DuckDB(Backend):
                 return None
             if isinstance(part, exp.TryCast):
                 return None
+            # The server has none of the user's types.
+            if isinstance(part, exp.DataType) and part.this == exp.DataType.Type.USERDEFINED:
+                return None
             if isinstance(part, exp.Cast) and not isinstance(part.this, exp.Literal):
                 return None
         copy = exp.Paren(this=node.copy())
@@ -164,5 +167,6 @@ BACKEND = DuckDB(
     words=frozenset("blob bigint date timestamp decimal int text varchar uuid filter".split()),
     functions=_FUNCTIONS,
     unique="UNIQUE",
+    concurrent=True,
     settings=_SETTINGS,
 )

@@ -25,13 +25,14 @@ from louver.trusted.planner.ir import (
     Share,
     Slot,
     Sql,
+    Tag,
     Update,
     UpdateConstant,
     Updated,
     term_name,
     wire_update,
 )
-from louver.trusted.vault.stored_types import BYTES
+from louver.trusted.vault.stored_types import BYTES, WIDE_CODE
 
 Summand = tuple[str, str, str]
 """A printed operand, the helper column that its power is of (or none), and its constant."""
@@ -97,6 +98,8 @@ class Printer:
                 return self.backend.cast(self.constant(node), BYTES)
             case Code():
                 return self.backend.cast(self.constant(node), node.stored)
+            case Tag():
+                return self.backend.cast(self.constant(node), WIDE_CODE)
 
     def _call(self, name: str, *arguments: str) -> str:
         return f"{name}({', '.join(arguments)}, {self.constant(Fixed(self.modulus))})"

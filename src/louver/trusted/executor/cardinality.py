@@ -48,7 +48,9 @@ def _marks(values: pa.ChunkedArray) -> list[str]:
 
 def warned(facts: Iterable[Fact], catalog: Catalog) -> list[str]:
     """Sentences for facts that show equality, or more, of columns with few values."""
-    by_name: dict[tuple[str, str], str] = {}
+    facts, by_name = list(facts), dict[tuple[str, str], str]()
+    if not facts:
+        return []
     labels = {table.label: table for table in catalog.tables.values()}
     for fact in facts:
         table = labels.get(fact.table)

@@ -27,12 +27,13 @@ from louver.trusted.planner.ir import (
     RemoteQuery,
     Share,
     SharedExpr,
-    Sql,
     Summed,
+    Tag,
     Update,
     UpdateConstant,
     wire_update,
 )
+from louver.trusted.planner.operators import keys
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import primes, schemes, sums
 from louver.trusted.vault.catalog import Catalog, Column, Table
@@ -61,7 +62,7 @@ class Columns:
         stop_sums: Callable[[tuple[int, int]], None] = lambda _: None,
     ) -> None:
         self._ring = keyring
-        self._evaluate = evaluate
+        self._codes = constant_encoding.Codes(evaluate)
         self._stop_sums = stop_sums
         self._bits = bits
         self._space: SdbSpace | None = None
@@ -140,9 +141,11 @@ class Columns:
                 return self.space.literal(self._key(key), factor_value(factor, literals))
             case Public(scheme):
                 return schemes.public(self, scheme)
+            case Tag(index):
+                return literals[index]
             case Code():
-                table, column = self.catalog.column(item.table, item.column)
-                return constant_encoding.code(self, self._evaluate, table, column, item, literals)
+                owner = self.catalog.column(item.table, item.column)
+                return self._codes.code(self, *owner, item, literals)
 
     def _key(self, key: Key) -> SdbKey:
         known = self._keys.get(key)
@@ -262,7 +265,7 @@ class Columns:
         }
         # How often a row can stand in a product with all other tables.
         others = [tables[s.table] for s in remote.sources if s.slot != output.slot]
-        most = prod(max(table.row_count, 1) for table in others)
+        most = prod(max(table.most_rows, 1) for table in others)
         try:
             opened = schemes.open_sum(self, summed.scheme, table, column, summed.what, parts, most)
             return sums.as_type(opened, field)
@@ -307,14 +310,14 @@ class Columns:
         """The opened rows that have the codes which they were chosen by; None where no scheme can
         tell. All of WHERE compares codes with constants.
         """
-        for node in remote.where:
-            code = node.children[1] if isinstance(node, Sql) else None
-            if not isinstance(code, Code):
+        for codes in map(keys.codes_of, remote.where):
+            if not codes:
                 return None
-            table = tables[code.table]
-            column = next(c for c in table.columns if c.id == code.column)
-            values, constant = _joined(rows.column(column.name)), self.constant(code, literals)
-            fit = schemes.matches(self, table, column, code.onion, unwrapped(values), constant)
+            table = tables[codes[0].table]
+            columns = constant_encoding.columns_of(table, codes[0])
+            values = [unwrapped(_joined(rows.column(c.name))) for c in columns]
+            constants = [self.constant(item, literals) for item in codes]
+            fit = schemes.matches(self, table, columns, codes[0].onion, values, constants)
             if fit is None:
                 return None
             rows = rows.filter(fit)
@@ -345,9 +348,7 @@ def _required(remote: RemoteQuery, answer: pa.Table) -> pa.Table:
     wanted = {answer_name(o.name, remote): o.kind for o in remote.outputs if o.node is not None}
     if not remote.grouped:
         wanted |= {f"r{slot}": "row" for slot in remote.row_slots()}
-    wanted |= {
-        f"{answer_name(o.name, remote)}_r": "row" for o in remote.outputs if o.row is not None
-    }
+    wanted |= {f"{answer_name(o.name, remote)}_r": "row" for o in remote.outputs if o.row}
     for name, kind in wanted.items():
         if answer.column_names.count(name) != 1:
             raise errors.make("reply.format", detail=f"column {name} is missing")

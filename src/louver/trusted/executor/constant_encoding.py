@@ -13,8 +13,9 @@ from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.exact_values import exact
+from louver.trusted.vault.exact_values import Exact, exact
 from louver.trusted.vault.key_source import KeySource
+from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.types import code_domain
 from louver.wire.messages import Constant
 
@@ -24,15 +25,58 @@ Evaluate = Callable[[str], pa.Array]
 _WHOLE_NUMBER = re.compile(r"\(?(-?[0-9]{1,18})\)?")
 
 
-def code(
-    keys: KeySource, evaluate: Evaluate, table: Table, column: Column, item: Code,
-    literals: Sequence[str],
-) -> Constant:  # fmt: skip
-    """What is bound for a constant: None for NULL, else what its scheme makes of it."""
+class Codes:
+    """The codes of one statement's constants, each made once: a change asks for them before it is
+    sent, when it is, and when the rows that came back are decided again.
+    """
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        """``evaluate`` is asked for what is not a number of the text."""
+        self._evaluate = evaluate
+        self._literals: Sequence[str] = ()
+        self._made: dict[tuple[object, ...], Constant] = {}
+
+    def code(
+        self, keys: KeySource, table: Table, column: Column, item: Code, literals: Sequence[str]
+    ) -> Constant:
+        """What is bound for a constant: None for NULL, else what its scheme makes of it."""
+        # Of equal literals another statement may have, its functions may tell another time.
+        if literals is not self._literals:
+            self._literals, self._made = literals, {}
+        if not literals:
+            return self._made_now(keys, table, column, item, literals)
+        # What codes rest on beside the keys, which may change within a statement: layers open.
+        layers = tuple(column.layers.items())
+        rests_on = (column.generation, column.group, layers, column.low, column.bits, column.coarse)
+        position = (item, table.id, rests_on)
+        if position not in self._made:
+            self._made[position] = self._made_now(keys, table, column, item, literals)
+        return self._made[position]
+
+    def _made_now(
+        self, keys: KeySource, table: Table, column: Column, item: Code, literals: Sequence[str]
+    ) -> Constant:
+        if scheme_of(item.onion).tags:
+            columns, parts = columns_of(table, item), (item, *item.more)
+            pairs = zip(columns, parts, strict=True)
+            values = [_value(self._evaluate, other, part, literals) for other, part in pairs]
+            known = [value for value in values if value is not None]
+            return None if len(known) < len(values) else schemes.tag(keys, table, columns, known)
+        value = _value(self._evaluate, column, item, literals)
+        if value is None:
+            return None
+        return schemes.encode(keys, table, column, item.onion, value, item.sign)
+
+
+def columns_of(table: Table, item: Code) -> list[Column]:
+    """The columns that a constant is of: one, or those of a key."""
+    ids = (item.column, *(part.column for part in item.more))
+    return [next(column for column in table.columns if column.id == id_) for id_ in ids]
+
+
+def _value(evaluate: Evaluate, column: Column, item: Code, literals: Sequence[str]) -> Exact:
+    """The value of a constant in units of a column's domain; None for NULL."""
     text = fill(item.text, list(literals))
     whole = _WHOLE_NUMBER.fullmatch(text)
     number = pa.array([int(whole[1])], pa.int64()) if whole else evaluate(text)
-    value = exact(number, code_domain(column.type) or "")
-    if value is None:
-        return None
-    return schemes.encode(keys, table, column, item.onion, value, item.sign)
+    return exact(number, code_domain(column.type) or "")

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
-from sqlglot.tokens import TokenType
 
 from louver import errors
 from louver.names import HERE, TABLE_IS, fold, folded_sql, quoted
@@ -23,7 +22,6 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema import declarations, sequences
-from louver.trusted.executor.schema.object_texts import without_holes
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.schema.tables import generated_columns
 from louver.trusted.planner.sql import lexer
@@ -68,6 +66,8 @@ class Rules:
     without_foreign: str = ""
     generated: frozenset[str] = frozenset()
     defaults: dict[str, str] = field(default_factory=dict)
+    #: columns that take no NULL, by folded name
+    required: set[str] = field(default_factory=set)
     #: what decides whether a row may stand: CHECKs, and expressions of unique indexes
     deciding: list[str] = field(default_factory=list)
 
@@ -141,7 +141,7 @@ def _undo(connection: duckdb.DuckDBPyConnection) -> None:
 def rules(context: Context, table: Table) -> Rules:
     """The constraints of a table, as the local DuckDB states them."""
     memory = context.state.cache(_Memory)
-    schema = hash(tuple(o.sql for o in context.catalog.objects if o.kind != "SEQUENCE"))
+    schema = hash(tuple([o.sql for o in context.catalog.objects if o.kind != "SEQUENCE"]))
     if memory.schema != schema:
         memory.schema, memory.rules, memory.keys = schema, {}, {}
     known = memory.rules.get(table.key)
@@ -186,6 +186,8 @@ def _rules(context: Context, table: Table) -> Rules:
             entries.keys.append(Key(kind == "PRIMARY KEY", names, tuple(columns)))
         elif kind == "CHECK":
             entries.deciding.append(text)
+        elif kind == "NOT NULL":
+            entries.required |= {fold(name) for name in columns}
         elif kind == "FOREIGN KEY":
             texts.append(text)
             entries.foreign.append(
@@ -195,7 +197,10 @@ def _rules(context: Context, table: Table) -> Rules:
         f"SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique AND {TABLE_IS}",
         position,
     ).fetchall():
-        entries.keys.append(Key(False, tuple(listed), _columns_in(listed, table)))
+        bare = {fold(c.name): quoted(c.name) for c in table.columns}
+        bare |= {fold(name): name for name in bare.values()}
+        expressions = tuple(bare.get(fold(text), text) for text in listed)
+        entries.keys.append(Key(False, expressions, _columns_in(listed, table)))
         entries.deciding += listed
     entries.defaults = declarations.defaults(connection, table)
     entries.children = connection.execute(
@@ -205,61 +210,15 @@ def _rules(context: Context, table: Table) -> Rules:
         position,
     ).fetchall()
     if texts:
-        entries.without_foreign = _without_foreign(connection, table, texts)
+        from louver.trusted.executor.schema import unreferenced
+
+        entries.without_foreign = unreferenced.text(connection, table, texts)
     return entries
 
 
 def _columns_in(expressions: Sequence[str], table: Table) -> tuple[str, ...]:
     words = {fold(t.text) for text in expressions for t in lexer.tokens(text)}
     return tuple(c.name for c in table.columns if fold(c.name) in words)
-
-
-def _without_foreign(
-    connection: duckdb.DuckDBPyConnection, table: Table, texts: Sequence[str]
-) -> str:
-    """CREATE TEMP TABLE of the same name and rules, which refers to no other table."""
-    row = connection.execute(
-        f"SELECT sql FROM duckdb_tables() WHERE {TABLE_IS}",
-        list(table.key),
-    ).fetchone()
-    sql = without_holes(str(row[0])) if row else ""
-    for text in filter(None, texts):
-        sql = sql.replace(f", {text}", "", 1)
-    names = (table.name, quoted(table.name))
-    heads = [*names, *(f"{s}.{n}" for s in (table.schema, quoted(table.schema)) for n in names)]
-    for head in heads:
-        prefix = f"CREATE TABLE {head}("
-        if sql.startswith(prefix) and " REFERENCES " not in sql:
-            body = _anchored(connection, table, sql[len(prefix) - 1 :])
-            return f"CREATE TEMP TABLE {quoted(table.name)}{body}"
-    raise errors.make("internal", detail=f"the text of {table.label} could not be read")
-
-
-def _anchored(connection: duckdb.DuckDBPyConnection, table: Table, sql: str) -> str:
-    """The text of a table with its schema before the sequences and macros of that schema, where
-    DuckDB looks first for what a table's text names.
-    """
-    known = {
-        fold(name)
-        for (name,) in connection.execute(
-            f"SELECT sequence_name FROM duckdb_sequences() WHERE schema_name = $1 AND {HERE}"
-            " UNION ALL SELECT function_name FROM duckdb_functions()"
-            f" WHERE NOT internal AND schema_name = $1 AND {HERE}",
-            [table.schema],
-        ).fetchall()
-    }
-    position, results = f"{quoted(table.schema)}.", lexer.tokens(sql)
-    for before, token, after in reversed(
-        list(zip(results, results[1:], results[2:], strict=False))
-    ):
-        called = after.text == "(" and before.token_type != TokenType.DOT
-        string = token.token_type == TokenType.STRING and before.text == "("
-        if fold(token.text) in known and (called or string):
-            name = position + quoted(token.text)
-            if string:
-                name = "'" + name.replace("'", "''") + "'"
-            sql = sql[: token.start] + name + sql[token.end + 1 :]
-    return sql
 
 
 def existing(context: Context, table: Table, columns: Sequence[str]) -> pa.Table:
@@ -308,24 +267,22 @@ def appended(context: Context, before: str, table: Table, rows: pa.Table) -> Non
 
 
 def require(context: Context, table: Table, rows: pa.Table) -> None:
-    """Raise DuckDB's error where new rows break a foreign key, or a key without a tag."""
-    known = rules(context, table)
-    keys = [key for key in known.keys if not tag_of(table, key.expressions)]
-    if not rows.num_rows or not (keys or known.foreign):
+    """Raise DuckDB's error where new rows break a key without a tag."""
+    keys = untagged(table, rules(context, table))
+    if not rows.num_rows or not keys:
         return
     read = list(dict.fromkeys(name for key in keys for name in key.columns))
-    existing_rows = existing(context, table, read) if keys else None
-    parents = [existing(context, parent_of(context, f), f.parent_columns) for f in known.foreign]
+    existing_rows = existing(context, table, read)
     with rehearsal(context) as connection:
         arrow_values.register(connection, "louver_fresh", rows)
-        if existing_rows is not None:
-            arrow_values.register(connection, "louver_kept", existing_rows)
+        arrow_values.register(connection, "louver_kept", existing_rows)
         for key in keys:
             require_key(connection, key, "louver_fresh", "louver_kept")
-        for foreign, parent in zip(known.foreign, parents, strict=True):
-            arrow_values.register(connection, "louver_parent", parent)
-            require_parent(connection, foreign, "louver_fresh", "louver_parent")
-            connection.unregister("louver_parent")
+
+
+def untagged(table: Table, known: Rules) -> list[Key]:
+    """The keys that no server decides."""
+    return [key for key in known.keys if not tag_of(table, key.expressions)]
 
 
 def parent_of(context: Context, foreign: Foreign) -> Table:
@@ -379,6 +336,15 @@ def require_parent(
             f'Violates foreign key constraint because key "{_pairs(foreign.parent_columns, row)}"'
             " does not exist in the referenced table"
         )
+
+
+def still_referenced(foreign: Foreign, values: Sequence[object]) -> errors.Error:
+    """DuckDB's error for a key that goes while rows refer to it."""
+    return broken(
+        f'Violates foreign key constraint because key "{_pairs(foreign.columns, values)}" is still'
+        " referenced by a foreign key in a different table. If this is an unexpected constraint"
+        " violation, please refer to our foreign key limitations in the documentation"
+    )
 
 
 def _pairs(names: Sequence[str], values: Sequence[object]) -> str:

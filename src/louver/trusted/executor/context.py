@@ -12,6 +12,7 @@ from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.front import Recording
+from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.row_ids import RowIds
@@ -86,7 +87,7 @@ class Context:
         """Whether there is a temporary table or view, or a data frame with a name."""
         if self.local.temporary.names or self.local.files.frames.known:
             return True
-        return any(item.temporary and item.kind == "VIEW" for item in self.catalog.objects)
+        return any(item.kind == "VIEW" and item.temporary for item in self.catalog.objects)
 
     def protection(
         self, table: str, column: str, type_: str, declared: Declared | None
@@ -104,6 +105,19 @@ class Context:
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run a statement that another one contains."""
         return self.runner(self, text, parameters)
+
+    def fix_time(self, tokens: Sequence[Token]) -> None:
+        """Within a transaction the time stands still for the statements that ask for it."""
+        state, binder = self.state, self.local.binder
+        if state.fixed is not binder and transaction_time.reads_time(self.catalog, tokens):
+            transaction_time.fix(self.local, state.began)
+            state.fixed = binder
+
+    def release_time(self) -> None:
+        """The time goes on at the end of a transaction."""
+        if self.state.fixed is self.local.binder:
+            transaction_time.release(self.local)
+        self.state.fixed = None
 
     def close(self) -> None:
         """Let go of the local engine, of the server, and of what is attached."""

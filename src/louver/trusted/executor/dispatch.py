@@ -11,8 +11,6 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import attach, define, maintenance, prepared, show, transaction
 from louver.trusted.executor import change as modify
-from louver.trusted.executor import export_database as exporting
-from louver.trusted.executor import import_database as importing
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -59,6 +57,17 @@ def select_or_modify(
     return queries.select(context, text, tokens, parameters)
 
 
+def exported(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """EXPORT DATABASE and IMPORT DATABASE, which few sessions say and none needs to start."""
+    from louver.trusted.executor import export_database, import_database
+
+    if keyword(tokens[0].text) == "EXPORT":
+        return export_database.export_database(context, text, tokens, parameters)
+    return import_database.import_database(context, text, tokens, parameters)
+
+
 _HANDLERS: dict[str, Handler] = {
     "SELECT": queries.select,
     "WITH": select_or_modify,
@@ -101,8 +110,8 @@ _HANDLERS: dict[str, Handler] = {
     "ANALYZE": maintenance.vacuum,
     "CALL": maintenance.call,
     "USE": maintenance.use,
-    "EXPORT": exporting.export_database,
-    "IMPORT": importing.import_database,
+    "EXPORT": exported,
+    "IMPORT": exported,
     "ATTACH": attach.attach_statement,
     "DETACH": attach.detach_statement,
 }

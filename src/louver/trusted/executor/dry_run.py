@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
@@ -10,10 +11,37 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check
+from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.vault.catalog import Table
+
+#: Types of which equal values are the same value.
+EXACT = (
+    "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT",
+    "UINTEGER", "UBIGINT", "UHUGEINT", "DATE", "TIMESTAMP", "BLOB", "UUID",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Difference:
+    """What a change does: numbers of rows that go, rows that come, its answer."""
+
+    gone: pa.Array
+    fresh: pa.Table
+    answer: Answer
+
+
+def differs(before: str, after: str, type_: str) -> str:
+    """Where two values are not the very same: -0.0 and 0.0, or 'a' and 'A' under a collation,
+    are equal and yet two values.
+    """
+    if type_ in EXACT or type_.startswith("DECIMAL"):
+        return f"{before} IS DISTINCT FROM {after}"
+    if type_ == "VARCHAR":
+        return f"encode({before}) IS DISTINCT FROM encode({after})"
+    return f"encode({before}::VARCHAR) IS DISTINCT FROM encode({after}::VARCHAR)"
 
 
 def with_parents(context: Context, tables: Sequence[Table]) -> list[Table]:
@@ -66,6 +94,14 @@ def fill_stand_in(
     arrow_values.register(connection, "louver_fill", rows)
     connection.execute(f"INSERT INTO {stand_in(table)} ({listed}) SELECT {items} FROM louver_fill")
     connection.unregister("louver_fill")
+
+
+def stand_for(
+    context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
+) -> None:
+    """Let a temporary table without rules take the place of one that a change only reads."""
+    connection.execute(f"CREATE TEMP TABLE {quoted(table.name)} AS FROM {table.local_name} LIMIT 0")
+    fill_stand_in(context, connection, table, rows)
 
 
 def stand_in(table: Table) -> str:

@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import quoted
-from louver.trusted.executor import constraint_check, import_database, storage
+from louver.trusted.executor import constraint_check, import_database, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import fill, with_parents
@@ -30,7 +30,8 @@ def export_database(
         context.local.binder.extract_statements(text.home)
     folder = _folder(tokens)
     tables = with_parents(context, list(context.catalog.tables.values()))
-    held = [(table, storage.whole(context.storage, table)) for table in tables]
+    with transaction.same_state(context):
+        held = [(table, storage.whole(context.storage, table)) for table in tables]
     with constraint_check.rehearsal(context) as connection:
         for table, rows in held:
             fill(context, connection, table, rows)

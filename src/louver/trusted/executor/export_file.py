@@ -38,7 +38,7 @@ def export(
         transaction.refresh(context)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
     try:
-        with _writing(context, partial) as plain:
+        with _writing(context, partial) as plain, transaction.same_state(context):
             counts = _write(context, plain, progress)
         _publish(partial, path)
     finally:
@@ -97,13 +97,14 @@ def _write(context: Context, plain: _Connection, progress: Progress | None) -> d
         table = catalog.table(item.schema, item.name) if item.kind == "TABLE" else None
         if table is None:
             continue
+        counts[table.label] = 0
         with _loader(plain, table) as load:
             for batch in context.storage.batches(table):
                 load(batch.drop_columns([storage.ROW_ID]))
+                counts[table.label] += batch.num_rows
                 done += batch.num_rows
                 if progress is not None:
-                    progress(done, total)
-        counts[table.label] = table.row_count
+                    progress(done, max(done, total))
     inventory.run_all(plain, left + [item for item in items if item not in early])
     return counts
 

@@ -26,6 +26,7 @@ from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.facts import Fact, decoded, renamer
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.pin import Keys, Pin, PinState
+from louver.trusted.vault.writers import turn
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
@@ -172,17 +173,25 @@ class Ledger:
         for fact in wanted:
             if fact.level not in LEVELS:
                 raise errors.make("internal", detail=f"unknown leakage level {fact.level}")
-        for _ in range(_ATTEMPTS):
-            fresh = [fact for fact in self.new(wanted) if not self._reserved(fact)]
-            unknown = [fact for fact in fresh if fact not in self._facts]
-            more = [fact for fact in fresh if fact in self._facts]
-            blocks = [self._block(fact) for fact in more]
-            if not fresh or self._append(unknown, blocks, statement_shape):
-                for fact in more:
-                    self._began(fact)
-                return unknown
-            self.refresh()
+        fresh = self._fresh(wanted)
+        if not fresh:
+            return []
+        with turn(self._engine.address, "ledger"):
+            for _ in range(_ATTEMPTS):
+                unknown = [fact for fact in fresh if fact not in self._facts]
+                more = [fact for fact in fresh if fact in self._facts]
+                blocks = [self._block(fact) for fact in more]
+                if not fresh or self._append(unknown, blocks, statement_shape):
+                    for fact in more:
+                        self._began(fact)
+                    return unknown
+                self.refresh()
+                fresh = self._fresh(wanted)
         raise errors.make("ledger.write", detail="other clients write to it continuously")
+
+    def _fresh(self, wanted: Iterable[Fact]) -> list[Fact]:
+        """What is new and within no block that this session has recorded."""
+        return [fact for fact in self.new(wanted) if not self._reserved(fact)]
 
     def carry(self, moved: Mapping[Fact, Fact], statement_shape: str) -> None:
         """Append facts as they are reported from now on, each with the count that it has: rows that

@@ -26,7 +26,6 @@ from louver.trusted.executor.csv_files import CsvForm
 from louver.trusted.executor.load_sources import Source, open_source
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import translated
-from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
@@ -54,7 +53,11 @@ def load(
         known = constraint_check.rules(context, table)
         names = _require_columns(context, table, incoming.reader.schema, known)
         gatherer = _Keys(context, table, known)
-        with closing(gatherer), clock.step("load"), transaction.writing(context) as catalog:
+        with (
+            closing(gatherer),
+            clock.step("load"),
+            transaction.writing_rows(context, table) as catalog,
+        ):
             held = catalog.table(table.schema, table.name)
             if held is None:
                 raise errors.make("table.missing", table=table.label)
@@ -66,7 +69,6 @@ def load(
                 batches = gatherer.collected()
                 raise row_writer.explained(context, held, batches, error) from None
             gatherer.require()
-            sequences.save(context.local, catalog)
             loaded = held.row_count - before
     finally:
         incoming.close()

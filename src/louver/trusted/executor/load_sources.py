@@ -24,7 +24,7 @@ from louver.trusted.executor.csv_files import CsvForm
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.frames import held
 from louver.trusted.executor.local.local_engine import translated
-from louver.trusted.executor.server_storage import BATCH_ROWS
+from louver.trusted.executor.server_rows import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
 

@@ -56,13 +56,13 @@ def bound(text: lexer.Text, parameters: Parameters) -> list[object]:
     if not text.parameters:
         return []
     values: list[object] = []
+    given = [] if isinstance(parameters, Mapping) else list(parameters or ())
     for key in text.parameters:
         if isinstance(parameters, Mapping):
             if key not in parameters and str(key) not in parameters:
                 raise errors.make("parameter.count", expected=key, given=len(parameters))
             values.append(parameters[key if key in parameters else str(key)])  # type: ignore[index]
             continue
-        given = list(parameters or ())
         if isinstance(key, str):
             raise errors.make("parameter.kind", detail=f"a sequence is given for the name {key}")
         if not 0 < key <= len(given):

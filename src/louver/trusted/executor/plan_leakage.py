@@ -167,7 +167,8 @@ def of_openings(openings: Sequence[Opening], catalog: Catalog) -> list[Fact]:
     for onion, state in _joining():
         request = [o for o in openings if o.onion == onion and o.state == state]
         opened = [catalog.column(o.table, o.column) for o in request]
-        facts += _together(opened, _open_columns(catalog, onion, state), onion)
+        if opened:
+            facts += _together(opened, _open_columns(catalog, onion, state), onion)
     return list(dict.fromkeys(facts))
 
 

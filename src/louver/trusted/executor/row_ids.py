@@ -6,12 +6,13 @@ that a server which goes back in time does not get a number to be used again; it
 meanwhile, so that no two sessions with one pin claim one number.
 
 Numbers alone do not help a client that lost its pin, or two that never meet. So an epoch also
-bears 128 random bits (`vault/epochs.py`). The catalog knows them once a row was written.
+bears 128 random bits (`vault/epochs.py`). The catalog knows them before a row is written.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -30,10 +31,16 @@ _ATTEMPTS = 32
 class RowIds:
     """Gives out fresh row ids for one writing session."""
 
-    def __init__(self, engine: Engine, pin: Pin) -> None:
-        """`engine` is a side connection: its commits do not wait for the user's transaction."""
+    def __init__(
+        self, engine: Engine, pin: Pin, publish: Callable[[Catalog, int, str], None] | None = None
+    ) -> None:
+        """`engine` is a side connection: its commits do not wait for the user's transaction.
+        ``publish`` has the catalog know an epoch and its bits as soon as it is claimed; without it
+        they are saved with the first rows.
+        """
         self._engine = engine
         self._pin = pin
+        self._publish = publish
         self._epoch = 0
         self._bits = ""
         self._next = 0
@@ -50,18 +57,24 @@ class RowIds:
             if epoch:
                 self._epoch, self._bits, self._next = epoch, draw(), 0
                 self._process, self._version = os.getpid(), catalog.version
+                if self._publish is not None:
+                    self._publish(catalog, epoch, self._bits)
                 return epoch
         raise errors.make("catalog.conflict")
 
-    def ensure(self, catalog: Catalog) -> None:
-        """Claim an epoch unless this session has one that rows of this catalog may bear."""
-        if not self._fits(catalog):
-            self.claim(catalog)
+    def ensure(self, catalog: Catalog) -> bool:
+        """Claim an epoch unless this session has one that rows of this catalog may bear; says
+        whether the catalog has another version now.
+        """
+        if self._fits(catalog):
+            return False
+        self.claim(catalog)
+        return self._publish is not None
 
     def take(self, count: int, catalog: Catalog) -> pa.Array:
         """`count` consecutive row ids (int64) that were never given out before.
 
-        The catalog, which is to be saved with the rows, learns the bits of their epoch.
+        The catalog learns the bits of their epoch.
         """
         if not 0 <= count <= _ROWS_PER_EPOCH:
             raise errors.make("rows.exhausted")

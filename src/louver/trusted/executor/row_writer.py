@@ -10,8 +10,8 @@ from louver import errors
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.schema.representations import tag_of
+from louver.trusted.executor.table_basis import basis
 from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact, condition_of, fact, with_condition
@@ -32,7 +32,7 @@ def append_stream(context: Context, table: Table, batches: Iterator[pa.Table]) -
     """Append rows as they come, all or nothing; making them must not use the session's connection
     to the server.
     """
-    context.ledger.record(at_rest(table), f"INSERT INTO {table.label}")
+    _record_at_rest(context, table)
     context.storage.append(table, batches)
 
 
@@ -40,6 +40,18 @@ def remove(context: Context, table: Table, row_ids: pa.Array) -> None:
     """Delete rows by number within a transaction."""
     if len(row_ids):
         context.storage.remove(table, row_ids)
+
+
+class _AtRest(dict[int, object]):
+    """Tables, by id, whose stored forms are in the ledger, with what they rest on."""
+
+
+def _record_at_rest(context: Context, table: Table) -> None:
+    """What stored forms show is in the ledger for ever, once it is."""
+    recorded, rests_on = context.state.cache(_AtRest), basis(table)
+    if recorded.get(table.id) != rests_on:
+        context.ledger.record(at_rest(table), f"INSERT INTO {table.label}")
+        recorded[table.id] = rests_on
 
 
 def at_rest(table: Table) -> list[Fact]:
@@ -64,7 +76,7 @@ def send(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None 
     """Remove rows by number and append others, under numbers never used before."""
     stamp = context.storage.stamp(table)
     try:
-        with transaction.writing(context) as catalog:
+        with transaction.writing_rows(context, table) as catalog:
             held = catalog.table(table.schema, table.name)
             if held is None:
                 raise errors.make("table.missing", table=table.label)
@@ -72,7 +84,6 @@ def send(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None 
                 remove(context, held, gone)
             if fresh.num_rows:
                 append(context, held, fresh)
-            sequences.save(context.local, catalog)
     except errors.IntegrityError as error:
         raise explained(context, table, [fresh], error) from None
     if gone is None:

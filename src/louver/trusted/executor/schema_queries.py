@@ -20,7 +20,7 @@ import duckdb
 from sqlglot.tokens import Token
 
 from louver.names import fold
-from louver.trusted.executor import constraint_check, storage
+from louver.trusted.executor import constraint_check, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
@@ -86,7 +86,7 @@ def asks_schema(context: Common, text: lexer.Text, tokens: Sequence[Token]) -> b
 
 def _may_ask(catalog: Catalog, words: set[str]) -> bool:
     """Whether some words name the catalog, by themselves or through views and macros."""
-    if any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
+    if not {"VIEW", "MACRO"}.isdisjoint([item.kind for item in catalog.objects]):
         words = reached(catalog, words)[0]
     return describes(words)
 
@@ -185,9 +185,9 @@ def answer(
     from louver.trusted.executor.dry_run import fill, with_parents
 
     # A foreign key must find what it refers to.
-    held = [
-        (other, storage.whole(context.storage, other)) for other in with_parents(context, tables)
-    ]
+    ordered = with_parents(context, tables)
+    with transaction.same_state(context):
+        held = [(other, storage.whole(context.storage, other)) for other in ordered]
     with constraint_check.rehearsal(context) as connection:
         for table, rows in held:
             fill(context, connection, table, rows)

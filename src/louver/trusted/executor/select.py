@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
@@ -29,13 +30,17 @@ from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.storage import translate_reply_errors
 from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import lists_values, pivots
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.planner.write.reads import Reads
 from louver.trusted.vault.facts import condition_of
+from louver.trusted.vault.scheme import has_shares
 
+Home = tuple[str, str]
+Rows = tuple[list[tuple[str, str]], pa.Table]
 MOST_ROWS = 2_048
 """Rows that are read as they came; DuckDB knows more of those in a table, such as their order."""
 _OPENED = re.compile(r"SELECT ((?:louver_c\d+(?:, )?)+) FROM louver_rows")
@@ -84,11 +89,31 @@ def described(
 def _select(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
-    clock = Clock()
     if schema_queries.asks_schema(context, text, tokens):
         return schema_queries.answer(context, text, tokens, parameters)
+    try:
+        return _planned(context, text, tokens, parameters, context.planning)
+    except _NoValueError:
+        # Whether that is an error depends on the rows that DuckDB compares it with.
+        without = replace(context.planning, compares_codes=False)
+        return _planned(context, text, tokens, parameters, without)
+
+
+class _NoValueError(Exception):
+    """A constant has no value of the type that it is compared as."""
+
+
+def _planned(
+    context: Context,
+    text: lexer.Text,
+    tokens: Sequence[Token],
+    parameters: list[object],
+    settings: PlannerSettings,
+) -> Answer:
+    """Run one query by the plan that it has under some settings."""
+    clock = Clock()
     with clock.step("plan"):
-        plan, shape = context.plan(text, parameters, tokens)
+        plan, shape = context.planner.plan(text, parameters, context.catalog, settings, tokens)
     secret = plan.reads_secret or context.state.origins.is_secret
     if secret and sequence_draws.draws(context.catalog, tokens):
         sequence_draws.require(
@@ -100,15 +125,17 @@ def _select(
             notices += onion_adjustment.require(context, plan.opens)
     keep(context, plan, clock)
     with clock.step("bind"):
-        ready = binding.bind(context, plan, shape, text, parameters)
-    answers: dict[tuple[str, str], tuple[list[tuple[str, str]], pa.Table]] = {}
-    narrow = context.storage.narrowing(ready.literals)
-    for remote, statement in zip(plan.remotes, ready.statements, strict=True):
-        with clock.step("bind"):
-            narrowed = narrow(remote, statement, answers)
-        rows = context.storage.answer(remote, narrowed, ready.literals, clock)
-        types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
-        answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
+        try:
+            ready = binding.bind(context, plan, shape, text, parameters)
+        except errors.DataError:
+            if not settings.compares_codes:
+                raise
+            raise _NoValueError from None
+    if reads_once(context, plan):
+        answers = _asked(context, plan, ready, clock)
+    else:
+        with transaction.same_state(context):
+            answers = _asked(context, plan, ready, clock)
     with clock.step("finish"):
         rows = _finished(context, plan, ready, answers)
     transaction.keep_sequences(context, tokens)
@@ -119,6 +146,31 @@ def _select(
     times = {**context.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
+
+
+def reads_once(context: Context, plan: Plan) -> bool:
+    """Whether a plan reads one table, once, and relies on no bounds and no open layers, so that
+    its answer is right whatever another client does meanwhile.
+    """
+    if len(plan.remotes) > 1 or plan.opens or (plan.remotes and not plan.alone):
+        return False
+    if any(remote.lookup is not None for remote in plan.remotes):
+        return False
+    ids = (source.table for remote in plan.remotes for source in remote.sources)
+    return not any(has_shares(context.catalog.by_id(table)) for table in ids)
+
+
+def _asked(context: Context, plan: Plan, ready: Bound, clock: Clock) -> dict[Home, Rows]:
+    """What the servers answer, opened, by the local table that it fills."""
+    answers: dict[Home, Rows] = {}
+    narrow = context.storage.narrowing(ready.literals)
+    for remote, statement in zip(plan.remotes, ready.statements, strict=True):
+        with clock.step("bind"):
+            narrowed = narrow(remote, statement, answers)
+        rows = context.storage.answer(remote, narrowed, ready.literals, clock)
+        types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
+        answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
+    return answers
 
 
 def changes(tokens: Sequence[Token]) -> str:

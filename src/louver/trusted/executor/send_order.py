@@ -43,7 +43,9 @@ def shown(table: Table) -> list[str]:
     for column in table.columns:
         name = f"t.{quoted(column.name)}"
         if not column.encrypted:
-            entries.append(name)
+            # What DuckDB sorts by a number, it takes from the key: -0.0 as 0.0.
+            whole = any(part in column.type for part in ("DOUBLE", "FLOAT"))
+            entries.append(f"row({name})" if whole else name)
         elif bare(column.type) in _TEXTS:
             entries.append(_TEXTS[bare(column.type)].format(name))
     return entries

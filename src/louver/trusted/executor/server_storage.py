@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain, islice
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
-from louver.trusted.executor import cardinality
+from louver.trusted.executor import server_rows
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Tables
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.schema import representations
 from louver.trusted.executor.storage import (
     ROW_ID,
     Narrow,
     Parts,
     Request,
+    different,
     translate_reply_errors,
 )
 from louver.trusted.planner import choose, postcondition
-from louver.trusted.planner.ir import Opening, RemoteQuery, RowFilter, TableRef, Template
+from louver.trusted.planner.ir import RemoteQuery, RowFilter, TableRef, Template
+from louver.trusted.planner.operators import keys
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql.scope import Source
-from louver.trusted.vault import row_id_ranges, stored_types
+from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import condition_of, with_condition
-from louver.trusted.vault.scheme import has_shares, scheme_of
-from louver.trusted.vault.types import can_share, shifted, value_range
+from louver.trusted.vault.scheme import has_shares
 from louver.wire.messages import Statement
 
-BATCH_ROWS = 65_536
-"""Rows sealed at a time, so that memory does not grow with a load."""
-SHARED_ROWS = 8_192
-"""As many where shares, which are a hundred times as wide, are made of them."""
+if TYPE_CHECKING:
+    from louver.trusted.executor import lookups
 
 
 class ServerStorage:
@@ -81,13 +78,14 @@ class ServerStorage:
         return False
 
     def append(self, table: Table, batches: Iterator[pa.Table]) -> None:
-        _append(self._parts, table, batches)
+        server_rows.append(self._parts, table, batches)
 
     def remove(self, table: Table, row_ids: pa.Array) -> None:
-        _remove(self._parts, table, row_ids)
+        server_rows.remove(self._parts, table, row_ids)
 
-    def stamp(self, _table: Table) -> str:
-        return self._parts.state.catalog.stamp
+    def stamp(self, table: Table) -> str:
+        stamp = self._parts.state.catalog.stamp
+        return stamp if table.counted else f"{stamp}-{secrets.token_hex(8)}"
 
     def refresh(self, tables: Sequence[Table]) -> None:
         """The catalog counts the rows of a server's tables."""
@@ -106,13 +104,17 @@ class ServerStorage:
     ) -> Iterator[pa.Table]:
         return _scanned(self._parts, table, columns, where)
 
-    def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Statement:
+    def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Request:
+        if remote.lookup is not None:
+            return _lookups(self._parts, remote, literals).steps(remote.lookup)
         return _bound(self._parts, remote, _tables(self._parts, remote), literals)
 
     def answer(
         self, remote: RemoteQuery, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
         parts, tables = self._parts, _tables(self._parts, remote)
+        if remote.lookup is not None:
+            return _lookups(parts, remote, literals).answer(remote, remote.lookup, clock)
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server received an unknown request")
         with clock.step("server"), translate_reply_errors():
@@ -157,25 +159,63 @@ def complete(remote: RemoteQuery, tables: Tables, reply: pa.Table) -> None:
     counted, as many as the answer says. ``tables`` are the plan's by id.
     """
     table = tables[remote.sources[0].table]
-    if remote.counted:
+    if remote.counted and table.counted:
         answer = reply.column(remote.counted)[0].as_py()
         if answer != table.row_count:
             raise errors.make(
                 "row.missing", table=table.label, expected=table.row_count, found=answer
             )
+    slot = remote.sources[0].slot
     if not remote.whole_table or len(remote.sources) != 1 or remote.where or remote.limit:
+        _each_once(remote, table, reply)
         return
-    rows = reply.column(f"r{remote.sources[0].slot}")
-    if reply.num_rows != table.row_count or len(rows.unique()) != reply.num_rows:
-        raise errors.make(
-            "row.missing", table=table.label, expected=table.row_count, found=len(rows.unique())
-        )
+    require_complete(table, reply.num_rows, different(reply.column(f"r{slot}")))
+
+
+def require_complete(table: Table, count: int, different: int, *, narrowed: bool = False) -> None:
+    """Rows that stand for a whole table, or ``narrowed`` for some of it: each once, and where the
+    table is counted, as many as were stored.
+    """
+    few = count > table.row_count if narrowed else count != table.row_count
+    if different != count or (few and table.counted):
+        expected = table.row_count if table.counted else count
+        raise errors.make("row.missing", table=table.label, expected=expected, found=different)
+
+
+def _each_once(remote: RemoteQuery, table: Table, reply: pa.Table) -> None:
+    """A query of one table gives no row of it twice, whatever it was narrowed by. Only of a look-up
+    by key is it known without their numbers how many rows there may be.
+    """
+    if len(remote.sources) != 1 or remote.grouped:
+        return
+    name = f"r{remote.sources[0].slot}"
+    most = keys.most_rows(remote)
+    if name in reply.column_names:
+        rows = reply.column(name)
+        most = reply.num_rows if most is None else most
+        if different(rows) == reply.num_rows <= most:
+            return
+        counts = rows.value_counts()
+        row = max(counts, key=lambda item: item["counts"].as_py())["values"].as_py()
+        raise errors.make("row.repeated", table=table.label, row=row)
+    if most is not None and reply.num_rows > most:
+        raise errors.make("row.repeated", table=table.label, row="?")
 
 
 def _tables(parts: Parts, remote: RemoteQuery) -> Tables:
     """The tables of a plan as the catalog has them now, by id."""
     refs = (*remote.sources, *remote.inner)
     return {ref.table: parts.state.catalog.by_id(ref.table) for ref in refs}
+
+
+def _lookups(parts: Parts, remote: RemoteQuery, literals: Sequence[str]) -> lookups.Reader:
+    """What reads the two steps of a look-up."""
+    from louver.trusted.executor import lookups
+
+    tables = _tables(parts, remote)
+    return lookups.Reader(
+        parts, tables, literals, lambda step: _bound(parts, step, tables, literals), complete
+    )
 
 
 def _bound(parts: Parts, remote: RemoteQuery, tables: Tables, literals: Sequence[str]) -> Statement:
@@ -226,6 +266,10 @@ def _scanned(
     A scan without a filter shows sizes only. A repeated row is found out at the end and, where
     there is no filter, a missing one too.
     """
+    if where is not None and where.lookup is not None:
+        reader = _lookups(parts, where.lookup.first, where.literals)
+        yield reader.rows(where.lookup, Clock())
+        return
     (remote, source), tables = _scan(parts.backend, table, columns, where), {table.id: table}
     statement = _bound(parts, remote, tables, where.literals if where else [])
     if where is None:
@@ -243,10 +287,7 @@ def _scanned(
     if not numbers:
         yield _opened(parts, remote, tables, pa.Table.from_batches([], reader.schema))
     unique = pa.chunked_array([c for n in numbers for c in n.chunks], pa.int64()).unique()
-    narrowed = where is not None and bool(where.nodes)
-    complete = count <= table.row_count if narrowed else count == table.row_count
-    if not complete or len(unique) != count:
-        raise errors.make("row.missing", table=table.label, expected=table.row_count, found=count)
+    require_complete(table, count, len(unique), narrowed=where is not None and bool(where.nodes))
 
 
 def _opened(parts: Parts, remote: RemoteQuery, tables: Tables, reply: pa.Table) -> pa.Table:
@@ -254,100 +295,3 @@ def _opened(parts: Parts, remote: RemoteQuery, tables: Tables, reply: pa.Table) 
         return pa.table({ROW_ID: reply.column("r0")})
     rows = parts.columns.open(remote, tables, reply, [], parts.local.arrow_field)
     return rows.append_column(ROW_ID, reply.column("r0"))
-
-
-def _append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
-    """Append rows to a server's table in one statement; they are sealed while it runs."""
-    sealed = _sealed(parts, table, batches)
-    begun = list(islice(sealed, 2))
-    if len(begun) == 1:
-        parts.engine.append(parts.backend.table(table), begun[0])
-    elif begun:
-        reader = pa.RecordBatchReader.from_batches(
-            begun[0].schema, (b for rows in chain(begun, sealed) for b in rows.to_batches())
-        )
-        parts.engine.append(parts.backend.table(table), reader)
-
-
-def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    step = min(BATCH_ROWS, SHARED_ROWS) if has_shares(table) else BATCH_ROWS
-    for rows in batches:
-        for start in range(0, rows.num_rows, step):
-            batch = rows.slice(start, step)
-            for column in table.columns:
-                _take_in(parts, table, column, batch.column(column.name))
-            ids = parts.row_ids.take(batch.num_rows, parts.state.catalog)
-            sealed = parts.columns.seal(table, batch, ids)
-            table.row_count += batch.num_rows
-            if batch.num_rows:
-                row_id_ranges.append(table, ids[0].as_py(), batch.num_rows)
-            table.kept_complete = not table.kept
-            # The server's DuckDB gives up its database for what the one locally does.
-            yield arrow_values.readable(sealed)
-
-
-def _remove(parts: Parts, table: Table, row_ids: pa.Array) -> None:
-    """Delete rows of a server's table by number."""
-    gone = pa.table({"row_id": row_ids})
-    parts.engine.run(
-        Statement(
-            parts.backend.delete_rows(table, "louver_gone"),
-            kind="write",
-            tables={"louver_gone": gone},
-        )
-    )
-    table.row_count -= len(row_ids)
-    row_id_ranges.remove(table, row_ids)
-
-
-def _take_in(parts: Parts, table: Table, column: Column, values: pa.ChunkedArray) -> None:
-    """New values into a column's bounds. Under an open layer the first NULL shows itself."""
-    had_null = column.has_null
-    widen(column, values)
-    if column.has_null and not had_null:
-        # A layer that was opened in a transaction that was undone is closed, but the server has
-        # its key.
-        sentences = parts.ledger.kinds(table.id, column.id)
-        shown = [
-            Opening(table.id, column.id, onion, state)
-            for onion, state in column.layers.items()
-            if state != "closed" or _was_open(onion, sentences)
-        ]
-        if shown:
-            facts = of_openings(shown, parts.state.catalog)
-            parts.ledger.record(facts, f"INSERT INTO {table.label}")
-
-
-def _was_open(onion: str, facts: Collection[str]) -> bool:
-    opened = scheme_of(onion).opened
-    return opened is not None and opened.kind in facts
-
-
-def widen(column: Column, values: pa.ChunkedArray) -> None:
-    """Take new values into a column's bounds, and into its count of different ones."""
-    cardinality.see(column, values)
-    if not can_share(column.type):
-        column.widen(None, None, values.null_count > 0)
-        return
-    low, high = _bounds(values, column.type)
-    column.widen(low, high, values.null_count > 0)
-
-
-def _bounds(values: pa.ChunkedArray, type_: str) -> tuple[int | None, int | None]:
-    """Smallest and largest unscaled value; the type's own limits where Arrow cannot compare."""
-    if values.null_count == len(values):
-        return None, None
-    kind = values.type
-    if pa.types.is_date32(kind):
-        values = values.cast(pa.int32())
-    elif pa.types.is_timestamp(kind):
-        values = values.cast(pa.int64())
-    elif not pa.types.is_integer(kind) and not pa.types.is_decimal(kind):
-        limits = value_range(type_)
-        return limits or (None, None)
-    combined = pc.min_max(values)
-    low, high = combined["min"].as_py(), combined["max"].as_py()
-    if pa.types.is_decimal(kind):
-        scale = kind.scale
-        return int(shifted(low, scale)), int(shifted(high, scale))
-    return low, high

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -30,6 +31,7 @@ from louver.trusted.executor import (
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Described
+from louver.trusted.executor.change import repeated_inserts
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.containment import contained, recovered
 from louver.trusted.executor.context import Context, Opener, no_opener
@@ -40,12 +42,14 @@ from louver.trusted.executor.local.local_engine import LocalEngine
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.row_ids import RowIds
+from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.server_storage import ServerStorage
 from louver.trusted.executor.state import State
 from louver.trusted.executor.stopped_sums import Stopped
 from louver.trusted.executor.storage import Parts, Storage
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
@@ -208,6 +212,8 @@ class Session:
         if self.in_transaction:
             with suppress(errors.Error):
                 self.rollback()
+        with suppress(errors.Error):
+            sequences.release(self.context)
         self.context.close()
 
 
@@ -221,13 +227,15 @@ def _context(
     opener: Opener,
     writable: bool,
 ) -> Context:
-    store, backend = CatalogStore(engine, keyring), backends.named(engine.backend)
+    backend = backends.named(engine.backend)
+    store = CatalogStore(engine, keyring, shared=backend.concurrent)
     state = State(store.load(), writable=writable)
     state.planning = replace(state.planning, opens_layers=writable)
     state.origins.files = local.files.tables
     stopped = Stopped(store.pin)
     ledger = Ledger(engine.side(), keyring, store.pin, lambda: state.catalog, writable=writable)
-    row_ids = RowIds(engine.side(), store.pin)
+    publish = partial(_publish, store) if backend.concurrent else None
+    row_ids = RowIds(engine.side(), store.pin, publish)
     columns = Columns(keyring, lambda: state.catalog, modulus_bits, local.value, stopped.add)
     planner = Planner(local, columns.modulus_bits, lambda _: backend)
     entries = storage(Parts(engine, backend, store.pin, local, ledger, row_ids, columns, state))
@@ -251,14 +259,31 @@ def _context(
     )
 
 
+def _publish(store: CatalogStore, own: Catalog, number: int, bits: str) -> None:
+    def add(newest: Catalog) -> bool:
+        newest.epochs = newest.epochs.adding(number, bits)
+        return True
+
+    store.amend(own, add)
+
+
 def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
     """Run one statement."""
+    known = repeated_inserts.find(context.state, text)
+    if known is not None:
+        try:
+            answer = repeated_inserts.run(context, known, parameters)
+        except errors.Error as error:
+            _failed(context, error)
+            raise
+        if answer is not None:
+            return answer
     results, state = lexer.tokens(text.plain), context.state
     handler = dispatch.handler(results, context)
     if state.aborted and handler is not dispatch.control:
         raise errors.make("transaction.aborted")
     if state.in_transaction:
-        transaction.fix_time(context, results)
+        context.fix_time(results)
     else:
         transaction.refresh(context, results)
     if context.local.files.known:
@@ -272,13 +297,18 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
             answer.affected = -1  # of several statements DuckDB reports no count
         return answer
     except errors.Error as error:
-        # As in DuckDB: a statement that fails while it runs ends the transaction, one that
-        # does not bind leaves it usable.
-        failed = error.code.startswith("duckdb.") and error.code not in _UNBOUND
-        if failed or isinstance(error, errors.IntegrityError | errors.DataError):
-            state.aborted = state.in_transaction
+        _failed(context, error)
         federation.require_found(context, error)
         raise
+
+
+def _failed(context: Context, error: errors.Error) -> None:
+    """As in DuckDB: a statement that fails while it runs ends the transaction, one that does not
+    bind leaves it usable.
+    """
+    failed = error.code.startswith("duckdb.") and error.code not in _UNBOUND
+    if failed or isinstance(error, errors.IntegrityError | errors.DataError):
+        context.state.aborted = context.state.in_transaction
 
 
 def _repeated(

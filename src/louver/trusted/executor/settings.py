@@ -51,11 +51,20 @@ SETTINGS = (
         "what new columns are where neither the statement nor the policy says anything of them: "
         "plain, or ENC as under this profile",
     ),
+    Setting(
+        "default_counted",
+        "on, off",
+        "off",
+        "whether tables that are created are counted: a server that leaves out rows of one is "
+        "found out, and one client at a time changes it",
+    ),
     *options.OPTIONS,
 )
 _WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 _OWN = ("local_processing", "link_bandwidth", "link_latency")
 _ENCRYPTION = "default_encryption"
+_COUNTED = "default_counted"
+_NEW_TABLES = (_ENCRYPTION, _COUNTED)
 #: Earlier names of settings.
 _ALIASES = {"finish_at_home": "local_processing"}
 _MEASURE = re.compile(r"\s*'?\s*(?P<number>\d{1,15}(?:\.\d{1,9})?)\s*(?P<unit>[A-Za-z/]+)?\s*'?\s*")
@@ -107,8 +116,11 @@ def change(context: Common, text: lexer.Text) -> Answer:
     if name in _OWN:
         context.state.planning = _changed(context.state.planning, name, value)
         return Answer()
-    if name == _ENCRYPTION and isinstance(context, Context):
-        context.state.default_encryption = _profile(value)
+    if name in _NEW_TABLES and isinstance(context, Context):
+        if name == _ENCRYPTION:
+            context.state.default_encryption = _profile(value)
+        else:
+            context.state.counts = value is not None and _switch(name, value)
         return Answer()
     if name in options.NAMES:
         context.storage.change_option(name, value)
@@ -224,8 +236,9 @@ def value(context: Common, name: str) -> Answer | None:
             "link_latency": f"{link.latency_ms:.12g}ms",
         }[own]
         return Answer(pa.table({name: [setting]}), [(name, "VARCHAR")])
-    if own == _ENCRYPTION and isinstance(context, Context):
-        default = context.state.default_encryption
+    if own in _NEW_TABLES and isinstance(context, Context):
+        counted = "on" if context.state.counts else "off"
+        default = context.state.default_encryption if own == _ENCRYPTION else counted
         return Answer(pa.table({name: [default]}), [(name, "VARCHAR")])
     if fold(name) in options.NAMES:
         return Answer(pa.table({name: [context.storage.option(fold(name))]}), [(name, "VARCHAR")])

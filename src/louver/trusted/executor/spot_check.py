@@ -40,14 +40,18 @@ def require(context: Context, relied: Sequence[Opening], anew: Iterable[Opening]
         mark = (column.id, column.generation, opening.onion)
         if mark in seen and (opening.column, opening.onion) not in again:
             continue
-        if table.row_count:
-            _check(context, table, column, opening.onion)
+        if table.counted and not table.row_count:
+            continue
+        if _check(context, table, column, opening.onion):
             seen.add(mark)
 
 
-def _check(context: Context, table: Table, column: Column, onion: str) -> None:
+def _check(context: Context, table: Table, column: Column, onion: str) -> bool:
+    """Check a sample of a column's codes; whether there was any."""
     sql, picked = _sample(context, table, column, onion)
     reply = context.engine.query(Statement(sql, tuple(picked)))
+    if not reply.num_rows and not picked:
+        return False
     row_ids, values, held = (_chunk(reply.column(position)) for position in range(3))
     field = context.local.arrow_field(column.type)
     plain = unwrapped(context.columns.open_column(table, column, values, row_ids, field))
@@ -60,6 +64,7 @@ def _check(context: Context, table: Table, column: Column, onion: str) -> None:
     for number, item, other in zip(numbers, _codes(held), _codes(wanted), strict=True):
         if item != other:
             raise errors.make("value.tampered", table=table.label, column=column.name, row=number)
+    return True
 
 
 def _sample(context: Context, table: Table, column: Column, onion: str) -> tuple[str, list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -11,10 +11,90 @@ import duckdb
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.local import Local
-from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.facts import Fact
+from louver.trusted.vault.seen_values import MANY
 
 Cache = TypeVar("Cache")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What changes of one shape show by what they depend on: another object whenever it was
+    decided anew.
+    """
+
+    leaks: tuple[Fact, ...]
+
+
+@dataclass(slots=True)
+class Growth:
+    """Of tables that are not counted, by id: what the catalog on the server does not know yet."""
+
+    #: tables whose bounds or marks have widened, or that have twice the rows noted there
+    tables: set[int] = field(default_factory=set)
+    #: how many rows the server's catalog notes, of tables that this session has written to
+    noted: dict[int, int] = field(default_factory=dict)
+    _rows: dict[int, tuple[Table, int]] = field(default_factory=dict)
+    _before: dict[int, tuple[Table, Table]] = field(default_factory=dict)
+
+    def hold(self, table: Table) -> None:
+        """Remember a table as it is before the open transaction first adds to its columns."""
+        if table.id not in self._before:
+            columns = [replace(column, seen=list(column.seen)) for column in table.columns]
+            self._before[table.id] = (table, replace(table, columns=columns))
+
+    def add(self, table: Table, count: int) -> None:
+        """Rows were added to a table, or with a negative count removed."""
+        self._rows.setdefault(table.id, (table, table.row_count))
+        noted = self.noted.setdefault(table.id, table.row_count)
+        table.row_count = max(table.row_count + count, 0)
+        if table.row_count.bit_length() > noted.bit_length():
+            self.tables.add(table.id)
+
+    def committed(self) -> None:
+        """The open transaction's rows are there."""
+        self._before.clear()
+        self._rows.clear()
+
+    def undone(self) -> None:
+        """The open transaction's rows do not come."""
+        for table, count in self._rows.values():
+            table.row_count = count
+        for table, before in self._before.values():
+            known = {column.id: column for column in before.columns}
+            for column in table.columns:
+                held = known.get(column.id, column)
+                column.minimum, column.maximum = held.minimum, held.maximum
+                column.has_null, column.seen = held.has_null, held.seen
+        self._before.clear()
+        self._rows.clear()
+        self.tables.clear()
+
+    def into(self, newest: Catalog, own: Catalog) -> bool:
+        """Add it to the newest catalog; says whether anything was new there."""
+        grown = False
+        for table in own.tables.values():
+            target = newest.tables.get(table.key) if table.id in self.tables else None
+            if target is not None and target.id == table.id:
+                grown = _widened(target, table) or grown
+                self.noted[table.id] = target.row_count
+        return grown
+
+
+def _widened(target: Table, table: Table) -> bool:
+    """Take into a table what the same table of another catalog knows; whether that was more."""
+    before = [(c.minimum, c.maximum, c.has_null, c.seen) for c in target.columns]
+    known = {column.id: column for column in table.columns}
+    for column in target.columns:
+        wider = known.get(column.id)
+        if wider is not None:
+            column.widen(wider.minimum, wider.maximum, wider.has_null)
+            column.see([] if wider.seen == [MANY] else wider.seen)
+            column.seen = [MANY] if wider.seen == [MANY] else column.seen
+    rows, target.row_count = target.row_count, max(target.row_count, table.row_count)
+    after = [(c.minimum, c.maximum, c.has_null, c.seen) for c in target.columns]
+    return (rows, before) != (target.row_count, after)
 
 
 @dataclass(slots=True, eq=False)
@@ -26,11 +106,15 @@ class State:
     planning: PlannerSettings = DEFAULT
     #: the catalog that ROLLBACK returns to; None outside of a transaction
     saved: Catalog | None = None
+    #: what rows that were written add to the catalog
+    growth: Growth = field(default_factory=Growth)
     #: whether the open transaction may have changed the schema of the local engine
     redefined: bool = False
     aborted: bool = False
     #: the profile of new columns of which nothing is said; "none" leaves them plain
     default_encryption: str = "none"
+    #: whether tables that are created now are counted
+    counts: bool = False
     #: whether the session was told that a table is all plain
     warned_plain: bool = False
     #: whether the open transaction only reads
@@ -43,8 +127,9 @@ class State:
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: the binder in which the time stands still at ``began``
     fixed: duckdb.DuckDBPyConnection | None = None
-    #: what changes show, by the table and the shape of the statement
-    flows: dict[tuple[tuple[str, str], str], tuple[Fact, ...]] = field(default_factory=dict)
+    #: verdicts on changes by the table and the shape of the statement; empty when names, variables
+    #: or tables mean something else
+    flows: dict[tuple[tuple[str, str], str], Verdict] = field(default_factory=dict)
     #: the statements of PREPARE by folded name, each with the search path that it had
     prepared: dict[str, tuple[lexer.Text, tuple[str, ...]]] = field(default_factory=dict)
     #: the columns that variables and temporary tables depend on

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.backends.backend import Backend
@@ -230,6 +231,16 @@ def whole(
     ``louver_row_id``), every row once.
     """
     return pa.concat_tables(list(storage.batches(table, columns, where)))
+
+
+def different(rows: pa.ChunkedArray) -> int:
+    """How many different row numbers there are, which is quickly seen where they come in order."""
+    numbers = rows.combine_chunks()
+    if numbers.null_count == 0:
+        rising = pc.greater(numbers[1:], numbers[: max(len(numbers) - 1, 0)])
+        if pc.all(rising, min_count=0).as_py():
+            return len(numbers)
+    return len(rows.unique())
 
 
 @contextmanager

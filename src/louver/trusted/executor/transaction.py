@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -13,13 +14,19 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema.object_texts import built_of
+from louver.trusted.executor.schema.representations import tag_of
+from louver.trusted.executor.state import Growth
+from louver.trusted.executor.table_basis import require_same
 from louver.trusted.planner.write import sequence_draws
-from louver.trusted.vault.catalog import Catalog, Column, Table
+from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState
+from louver.trusted.vault.scheme import has_shares
 
 Done = TypeVar("Done")
+_PATIENCE_S, _BRIEF_S = 10.0, 0.1
+"""How long a change of rows waits for a change of the schema, and BEGIN."""
 
 
 def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | None = None) -> None:
@@ -29,26 +36,14 @@ def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | Non
     if context.store.current_version() != context.catalog.version:
         loaded = context.store.load(seen)
         before = context.catalog
+        sequences.carry(context, loaded)
         loaded.objects += [item for item in before.objects if item.temporary]
         # What others wrote is rows, mostly: the local engine is built of declarations alone.
-        adopt(context, loaded, schema_changed=_declared(loaded) != _declared(before))
+        adopt(context, loaded, schema_changed=built_of(loaded) != built_of(before))
+        context.state.growth = Growth()
         context.ledger.refresh()
-    context.storage.refresh(_named(context.catalog, tokens))
-
-
-def _declared(catalog: Catalog) -> object:
-    """All that the local engine is built of."""
-    tables = [
-        (table.schema, table.name, table.id, [_column(column) for column in table.columns])
-        for table in catalog.tables.values()
-    ]
-    # Temporary objects are the session's own, wherever they stand.
-    objects = sorted(catalog.objects, key=lambda item: item.temporary)
-    return tables, objects, catalog.settings
-
-
-def _column(column: Column) -> object:
-    return (column.name, column.type, column.id, column.nullable, column.expression)
+    if not context.backend.catalog_counts:
+        context.storage.refresh(_named(context.catalog, tokens))
 
 
 def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
@@ -76,11 +71,38 @@ def begin(context: Context, *, read_only: bool = False) -> None:
     if state.in_transaction:
         before, state.aborted = state.aborted, True  # as in DuckDB
         raise errors.make("transaction.aborted" if before else "transaction.active")
-    if state.writable:
-        context.row_ids.ensure(context.catalog)
+    if state.writable and not read_only:
+        sequences.top_up(context)
+        _get_ready(context, _BRIEF_S)
     _fix_state(context)
-    state.saved = state.catalog.copy()
+    state.saved = state.catalog
     state.redefined, state.read_only, state.began = False, read_only, datetime.now(UTC)
+
+
+def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
+    """Claim what rows bear, and a token to write them, which no one gets while a schema changes."""
+    end, wait_s = time.monotonic() + patience_s, 0.001
+    while True:
+        if context.row_ids.ensure(context.catalog):
+            refresh(context)
+        try:
+            return context.store.register()
+        except errors.OperationalError as error:
+            if error.code != "catalog.conflict":
+                raise
+        refresh(context)
+        if time.monotonic() > end:
+            return None
+        time.sleep(wait_s)
+        wait_s = min(2 * wait_s, 0.1)
+
+
+def own_catalog(context: Context) -> Catalog:
+    """The catalog of the open transaction, to be changed: ROLLBACK returns to another one."""
+    state = context.state
+    if state.catalog is state.saved:
+        state.catalog = state.saved.copy()
+    return state.catalog
 
 
 def _fix_state(context: Context) -> None:
@@ -104,23 +126,35 @@ def in_snapshot(context: Context, run: Callable[[], Done]) -> Done:
         context.store.committed()
 
 
-def require_writable(context: Context) -> None:
-    """Refuse a change on a connection that only reads, and in a transaction that only reads, which
-    ends it as in DuckDB.
+@contextmanager
+def same_state(context: Context) -> Iterator[None]:
+    """Reads of one state of all tables, under the catalog that describes it: else
+    `catalog.conflict`, and nothing was read.
     """
+    fixed = context.in_transaction or context.engine.in_transaction
+    if fixed or context.attached or not context.backend.catalog_counts:
+        yield
+        return
+    context.engine.begin()
+    try:
+        if context.store.current_version() != context.catalog.version:
+            raise errors.make("catalog.conflict")
+        yield
+        context.engine.commit()
+    except BaseException:
+        if context.engine.in_transaction:
+            with suppress(Exception):
+                context.engine.rollback()
+        raise
+
+
+def require_writable(context: Context) -> None:
+    """Refuse a change where connection or transaction only reads, which ends the latter."""
     if not context.state.writable:
         raise errors.make("connection.read_only")
     if context.in_transaction and context.state.read_only:
         context.state.aborted = True
         raise errors.make("transaction.read_only")
-
-
-def fix_time(context: Context, tokens: Sequence[Token]) -> None:
-    """Within a transaction the time stands still for the statements that ask for it."""
-    state, binder = context.state, context.local.binder
-    if state.fixed is not binder and transaction_time.reads_time(context.catalog, tokens):
-        transaction_time.fix(context.local, state.began)
-        state.fixed = binder
 
 
 def commit(context: Context) -> None:
@@ -132,9 +166,10 @@ def commit(context: Context) -> None:
         rollback(context)
         raise errors.make("transaction.aborted")
     saved, state.saved = state.saved, None
-    _release(context)
+    context.release_time()
     try:
         context.storage.flush(lambda table: _is_keyed(context, table))
+        _settle(context)
         context.engine.commit()
     except BaseException:
         if context.engine.in_transaction:
@@ -151,25 +186,17 @@ def rollback(context: Context) -> None:
     if state.saved is None:
         raise errors.make("transaction.none")
     saved, state.saved, state.aborted = state.saved, None, False
-    _release(context)
+    context.release_time()
     with suppress(Exception):
         context.engine.rollback()
     _back_to(context, saved, schema_changed=state.redefined)
     keep_drawn(context)
 
 
-def _release(context: Context) -> None:
-    """The time goes on at the end of a transaction."""
-    if context.state.fixed is context.local.binder:
-        transaction_time.release(context.local)
-    context.state.fixed = None
-
-
 def _back_to(context: Context, saved: Catalog, *, schema_changed: bool) -> None:
     """Take an earlier catalog back; what sequences gave since then, they do not give again."""
     drawn = sequences.states(context.local, saved) if schema_changed else {}
-    context.store.rolled_back()
-    context.storage.undone()
+    _undone(context)
     with context.local.temporary.undoing(context.local):
         adopt(context, saved, schema_changed=schema_changed)
     sequences.restore(context.local, drawn)
@@ -177,8 +204,36 @@ def _back_to(context: Context, saved: Catalog, *, schema_changed: bool) -> None:
 
 def _committed(context: Context) -> None:
     context.store.committed()
+    context.state.cache(sequences.Claims).ended(committed=True)
     context.storage.committed()
+    context.state.growth.committed()
     context.local.temporary.before = None
+
+
+def _undone(context: Context) -> None:
+    context.store.rolled_back()
+    context.state.cache(sequences.Claims).ended(committed=False)
+    context.storage.undone()
+    context.state.growth.undone()
+
+
+def _settle(context: Context) -> None:
+    """Before rows are committed that widen bounds: the catalog knows of it. Where the transaction
+    saves a version, in that; else beside it, for no one's work depends on narrow bounds.
+    """
+    growth, own = context.state.growth, context.catalog
+    drawn = sequences.has_any(own) and sequences.cover(context)
+    if drawn or (growth.tables and context.store.saved):
+        sequences.save(context.local, own)
+        _store(context, own)
+    elif growth.tables:
+        context.store.amend(own, lambda newest: growth.into(newest, own))
+        growth.committed()  # the bounds stay wide if the rows do not come: they are stored so
+    growth.tables.clear()
+
+
+def _store(context: Context, catalog: Catalog) -> None:
+    context.state.cache(sequences.Claims).save(context.local, context.store, catalog)
 
 
 def _is_keyed(context: Context, table: Table) -> bool:
@@ -189,8 +244,9 @@ def _is_keyed(context: Context, table: Table) -> bool:
 def _save(context: Context, before: Catalog, catalog: Catalog) -> None:
     """Write the catalog, unless all that changed is rows of files that lie elsewhere."""
     context.columns.note_hints(catalog)
+    sequences.save(context.local, catalog)
     if context.backend.catalog_counts or catalog.without_counts() != before.without_counts():
-        context.store.save(catalog)
+        _store(context, catalog)
 
 
 @contextmanager
@@ -210,7 +266,9 @@ def writing(
         state.redefined = state.redefined or schema_changed
         state.untouched = False
         try:
-            saved = state.catalog if context.backend.catalog_counts else state.catalog.copy()
+            context.store.exclude()
+            saved = own_catalog(context)
+            saved = saved if context.backend.catalog_counts else saved.copy()
             yield state.catalog
             _save(context, saved, state.catalog)
         except BaseException:
@@ -219,10 +277,13 @@ def writing(
         _changed(context, schema_changed=schema_changed, plans_hold=plans_hold)
         return
     before = state.catalog
+    if not plans_hold and context.row_ids.ensure(before):
+        refresh(context)
+        require_same(before, state.catalog, rows=True)
     state.catalog = before.copy()
-    context.row_ids.ensure(before)
     context.engine.begin()
     try:
+        context.store.exclude()
         yield state.catalog
         _save(context, before, state.catalog)
         context.storage.flush(lambda table: _is_keyed(context, table))
@@ -237,6 +298,60 @@ def writing(
         raise
     _committed(context)
     _changed(context, schema_changed=schema_changed, plans_hold=plans_hold)
+
+
+@contextmanager
+def writing_rows(context: Context, table: Table) -> Iterator[Catalog]:
+    """A change of one table's rows, all or nothing, as `writing`. Where nothing depends on the
+    catalog's telling that they changed, any number of clients do so at once, and it stays as it is.
+    """
+    state = context.state
+    drawn = sequences.has_any(state.catalog) and sequences.cover(context)
+    if drawn or is_counted(context, table):
+        with writing(context) as catalog:
+            yield catalog
+        return
+    require_writable(context)
+    if state.in_transaction:
+        state.untouched = False
+        try:
+            context.store.enter()
+            yield state.catalog
+            _keep(context)
+        except BaseException:
+            state.aborted = not state.untouched
+            raise
+        return
+    before = state.catalog
+    _get_ready(context)
+    require_same(before, state.catalog)
+    context.engine.begin()
+    try:
+        context.store.enter()
+        yield state.catalog
+        _settle(context)
+        context.engine.commit()
+    except BaseException as error:
+        if context.engine.in_transaction:
+            with suppress(Exception):
+                context.engine.rollback()
+        _undone(context)
+        if _lost(context, error):
+            raise errors.make("catalog.conflict") from error
+        raise
+    _committed(context)
+
+
+def is_counted(context: Context, table: Table) -> bool:
+    """Whether a change of a table's rows changes the catalog: where it counts them, where shares
+    are compared within its bounds, and where this machine decides on keys by all rows, which one
+    client at a time may change then.
+    """
+    if table.counted or has_shares(table):
+        return True
+    rules = constraint_check.rules(context, table)
+    keys = (key for key in rules.keys if not tag_of(table, key.expressions))
+    return bool(rules.foreign or rules.children or any(keys))
 
 
 def _lost(context: Context, error: BaseException) -> bool:
@@ -255,19 +370,13 @@ def _changed(context: Context, *, schema_changed: bool, plans_hold: bool) -> Non
         context.catalog.touch()
 
 
-# ---------------------------------------------------------------------- sequences
-
-
 def keep_sequences(context: Context, tokens: Sequence[Token]) -> None:
     """Make durable what a query has drawn: no one gets the same value again after a reconnect."""
     catalog = context.catalog
-    if not sequences.has_any(catalog) or not sequence_draws.draws(catalog, tokens):
-        return
-    if sequences.are_temporary(sequences.states(context.local, catalog)):
-        sequences.save(context.local, catalog)
-        return
-    with writing(context) as working:
-        sequences.save(context.local, working)
+    if sequences.has_any(catalog) and sequence_draws.draws(catalog, tokens):
+        if not sequences.are_temporary(sequences.states(context.local, catalog)):
+            require_writable(context)
+        _keep(context)
 
 
 def keep_drawn(context: Context) -> None:
@@ -275,11 +384,14 @@ def keep_drawn(context: Context) -> None:
 
     Should this fail, they stay drawn in this session, and the next change stores them.
     """
-    drawn = sequences.states(context.local, context.catalog)
-    if not drawn:
-        return
-    if context.in_transaction or sequences.are_temporary(drawn):
-        sequences.save(context.local, context.catalog)
-        return
-    with suppress(errors.Error), writing(context) as working:
-        sequences.save(context.local, working)
+    with suppress(errors.Error):
+        if not context.in_transaction:
+            _keep(context)
+        else:
+            sequences.bring(context.local, sequences.states(context.local, context.catalog))
+
+
+def _keep(context: Context) -> None:
+    if sequences.has_any(context.catalog) and sequences.cover(context):
+        with writing(context):
+            pass

@@ -140,8 +140,9 @@ def _table(context: Context, catalog: Catalog, plain: _Connection, item: HomeObj
     generated = tables.generated_in(plain, item.schema, item.name)
     protection = tables.protect(context, label, columns, every, generated)
     table = tables.build(
-        catalog, item.schema, item.name, columns, protection, plain, context.backend
-    )
+        catalog, item.schema, item.name, columns, protection, plain, context.backend,
+        counted=context.state.counts,
+    )  # fmt: skip
     catalog.add(table)
     context.storage.create(table)
     return table

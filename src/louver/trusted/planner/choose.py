@@ -74,6 +74,7 @@ def reads(remote: RemoteQuery, sources: Sequence[Source]) -> list[Fact]:
     """The leaks of reading, one per table of FROM."""
     chosen = (remote.where, remote.joins, remote.limit, remote.group, remote.probes, remote.filters)
     narrowed = any(chosen)
+    narrowed = narrowed or (remote.lookup is not None and remote.lookup.rest is not None)
     # One row of many, where the server picked it.
     narrowed = narrowed or any(out.row is not None for out in remote.outputs)
     leaks: list[Fact] = []
@@ -82,6 +83,8 @@ def reads(remote: RemoteQuery, sources: Sequence[Source]) -> list[Fact]:
         compared = {name for node in remote.conditions() for name in stored_in(node)}
         for column in source.table.columns:
             held = {f"{source.server_alias}.{v}" for k, v in column.stored.items() if k != "plain"}
+            tags = (tag for tag, ids in source.table.tags.items() if column.id in ids)
+            held |= {f"{source.server_alias}.{tag}" for tag in tags} if column.encrypted else set()
             if held & compared and column.name not in names:
                 names.append(column.name)
         if not names:

@@ -26,6 +26,10 @@ OPEN_S = 2e-7
 """To open one sealed value locally (bench: five million a second and core)."""
 SEALED_BYTES = 29
 """What sealing adds to a value: version, nonce and tag."""
+NUMBER_BYTES = 8
+"""A row number on the way to the server."""
+LEAST_ROWS = 1_000
+"""A smaller table is read at once: looking up its rows saves less than it shows."""
 _UNKNOWN = 1 / 3
 _LIKE = 0.1
 _FEW = 10
@@ -58,6 +62,18 @@ def seconds(remote: RemoteQuery, rows: float, link: Link) -> float:
     """To fetch and open an answer of so many rows."""
     opened = sum(out.kind not in ("plain", "absent") for out in remote.outputs)
     return link.seconds(rows * row_bytes(remote)) + rows * opened * OPEN_S
+
+
+def by_number_s(remote: RemoteQuery, rows: float, link: Link) -> float:
+    """To fetch and open so many rows by their numbers."""
+    return seconds(remote, rows, link) + link.seconds(rows * NUMBER_BYTES, 0)
+
+
+def looks_up(rest: RemoteQuery, rows: float, matches: float, link: Link) -> bool:
+    """Whether it pays to read other columns after those of a condition, of the ``matches`` that are
+    expected among all rows.
+    """
+    return by_number_s(rest, matches, link) < seconds(rest, rows, link) - link.seconds(0)
 
 
 def fraction(node: exp.Expr, scope: Scope, *, private: bool = False) -> float:
@@ -105,7 +121,10 @@ def _column(node: exp.Expr, scope: Scope) -> tuple[Column, int] | None:
 
 
 def _one_of(node: exp.Expr, scope: Scope, private: bool) -> float:
-    """An equality leaves one value of the column's."""
+    """An equality leaves one value of the column's, that of rows one of each column's."""
+    if isinstance(row := node.this.unnest(), exp.Tuple):
+        parts = [exp.EQ(this=column, expression=exp.null()) for column in row.expressions]
+        return math.prod(_one_of(part, scope, private) for part in parts)
     results = _column(node.this, scope)
     if results is None and isinstance(node, exp.EQ):
         results = _column(node.expression, scope)

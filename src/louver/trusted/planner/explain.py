@@ -31,11 +31,7 @@ def explain(
     lines += [f"opens    {layer}" for layer in layers]
     for number, sql in enumerate(remote_sql, 1):
         lines.append(_block(f"server {number}", sql))
-    for remote in plan.remotes:
-        opened = [o for o in remote.outputs if o.kind in (SEALED, "share", "average")]
-        shares = sum(o.kind == "share" for o in opened)
-        parts = f" ({_counted(shares, 'share')})" if shares else ""
-        lines.append(f"open     {_counted(len(opened), 'column')}{parts}{_expected(remote)}")
+    lines += [f"open     {_opened(remote)}" for remote in plan.remotes]
     lines.append(_block("home", home_sql))
     if new is not None:
         lines += leakage(new, paid, warnings)
@@ -48,6 +44,16 @@ def leakage(new: Sequence[str], paid: Sequence[str], warnings: Sequence[str]) ->
     lines += [f"         + {text}" for text in new]
     lines += [f"         = {text} (known already)" for text in paid]
     return lines + [f"warning  {text}" for text in warnings]
+
+
+def _opened(remote: RemoteQuery) -> str:
+    """Which columns are opened, of how many rows."""
+    if remote.lookup is not None and remote.lookup.rest is not None:
+        return f"{_opened(remote.lookup.first)}; then {_opened(remote.lookup.rest)}"
+    opened = [o for o in remote.outputs if o.kind in (SEALED, "share", "average")]
+    shares = sum(o.kind == "share" for o in opened)
+    parts = f" ({_counted(shares, 'share')})" if shares else ""
+    return f"{_counted(len(opened), 'column')}{parts}{_expected(remote)}"
 
 
 def _expected(remote: RemoteQuery) -> str:

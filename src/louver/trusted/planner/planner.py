@@ -337,6 +337,8 @@ def supposed(catalog: Catalog, settings: PlannerSettings, home: HomeSchema) -> C
         catalog = hypothesis.settled(catalog)
     if settings.stopped:
         catalog = hypothesis.without_sums(catalog, settings.stopped)
+    if not settings.compares_codes:
+        catalog = hypothesis.without_codes(catalog)
     return hypothesis.without_text_codes(catalog) if home.collated() else catalog
 
 

@@ -18,7 +18,7 @@ from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
-_OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|row_id")
+_OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|louver_numbers|row_id")
 _PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
@@ -59,7 +59,8 @@ class _Known:
             table = tables[source.table]
             stored |= backend.table_words(table)
             helpers = (table.helper_one, table.helper_random, table.helper_unit)
-            stored |= {fold(name) for name in (*helpers, *table.kept.values(), *table.packs)}
+            own = (*helpers, *table.kept.values(), *table.packs, *table.tags)
+            stored |= {fold(name) for name in own}
             for column in table.columns:
                 stored |= {fold(name) for name in column.stored.values()}
                 # A name that is spelled like one of ours tells nothing.

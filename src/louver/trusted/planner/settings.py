@@ -16,13 +16,15 @@ class PlannerSettings:
 
     ``local_processing`` tells whether a query may be finished locally, ``opens_layers`` whether a
     plan may open layers of onions. Where tables are ``apart``, on several servers, no request may
-    name two of them. ``link`` is the way to the server, ``stopped`` are the columns that no server
-    is to add up.
+    name two of them. ``compares_codes`` tells whether codes and tags of constants may be made,
+    which needs their values. ``link`` is the way to the server, ``stopped`` are the columns that
+    no server is to add up.
     """
 
     local_processing: bool = True
     opens_layers: bool = True
     apart: bool = False
+    compares_codes: bool = True
     link: Link = field(default_factory=Link)
     stopped: frozenset[Place] = frozenset()
 

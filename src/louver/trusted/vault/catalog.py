@@ -14,22 +14,24 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.vault import seen_values
 from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.seen_values import MANY, MOST_SEEN
+from louver.trusted.vault.types import value_range, widened
 
 FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
 UNIT_COLUMN = 0
-_FIRST_TABLE_ID_LIMIT = 1 << 30
-Revision = int
 _REVISIONS = count()
+#: Bytes of the longest bound: a sign and 39 digits.
 _BOUND_LENGTH = 40
-"""Bytes of the longest bound: a sign and 39 digits."""
+#: The rows that a table may have that is not counted.
+MOST_ROWS = 1 << 36
 #: The schema of objects that exist only in the session; never stored.
 TEMPORARY = "temp"
+_PASSING = ("path", "revision")
 #: The name of the database; used as a schema, it means the database's `main`.
 DATABASE = "memory"
 
@@ -85,15 +87,12 @@ class Column:
             known.append(len(self.seen))
         return min(known, default=0)
 
-    def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> bool:
-        """Include the bounds of new values; returns whether anything changed."""
-        before = (self.minimum, self.maximum, self.has_null)
-        lows = [bound for bound in (self.minimum, minimum) if bound is not None]
-        highs = [bound for bound in (self.maximum, maximum) if bound is not None]
-        self.minimum = min(lows, default=None)
-        self.maximum = max(highs, default=None)
+    def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> None:
+        """Include the bounds of new values, rarely: spans grow to powers of two (`widened`)."""
+        self.minimum, self.maximum = widened(
+            (self.minimum, self.maximum), (minimum, maximum), value_range(self.type)
+        )
         self.has_null = self.has_null or has_null
-        return (self.minimum, self.maximum, self.has_null) != before
 
 
 @dataclass(slots=True)
@@ -104,7 +103,10 @@ class Table:
     name: str
     id: int
     columns: list[Column] = field(default_factory=list)
+    #: how many rows there are; of a table that is not counted what this client knows of that
     row_count: int = 0
+    #: whether `row_count` and `runs` are exact: every change of rows then changes the catalog
+    counted: bool = True
     #: server columns of the sdb helpers S (ones) and R (random); "" if not present
     helper_one: str = ""
     helper_random: str = ""
@@ -126,15 +128,20 @@ class Table:
     lake: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def most_rows(self) -> int:
+        """No more rows than these can there be."""
+        return self.row_count if self.counted else MOST_ROWS
+
+    @property
     def local_name(self) -> str:
         """The table's quoted name in the local engine; on the server see `Backend.table`."""
-        return f"{_quote(self.schema)}.{_quote(self.name)}"
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
 
     @property
     def label(self) -> str:
         """The table's name for display: without its schema if that is `main`."""
-        name = _quote(self.name) if "." in self.name else self.name
-        schema = _quote(self.schema) if "." in self.schema else self.schema
+        name = quoted(self.name) if "." in self.name else self.name
+        schema = quoted(self.schema) if "." in self.schema else self.schema
         return name if fold(self.schema) == "main" else f"{schema}.{name}"
 
     @property
@@ -154,7 +161,7 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """The column with this name, case-insensitively; None if it does not exist."""
-        for column in self.columns:  # usually it is written as it was declared
+        for column in self.columns:  # usually as it was declared
             if column.name == name:
                 return column
         wanted = fold(name)
@@ -171,6 +178,8 @@ class HomeObject:
     sql: str
     #: the search path under which the statement was written; empty for DuckDB's default
     path: list[str] = field(default_factory=list)
+    #: of a sequence of which numbers were claimed: tells it from another one of its name
+    id: str = ""
 
     @property
     def temporary(self) -> bool:
@@ -201,17 +210,15 @@ class Catalog:
     #: folded schemas of the session's search path; never stored
     path: tuple[str, ...] = ()
     #: changes with everything that plans depend on (`touch`); a copy has it too; never stored
-    revision: Revision = field(default_factory=lambda: next(_REVISIONS), compare=False)
+    revision: int = field(default_factory=lambda: next(_REVISIONS), compare=False)
 
     @staticmethod
     def create() -> Catalog:
         """An empty catalog. Table ids start at a random number: keys derive from them, so databases
         of one key file share no column keys, and a value cannot be moved between them.
         """
-        return Catalog(
-            database_id=secrets.token_hex(16),
-            next_table_id=1 + secrets.randbelow(_FIRST_TABLE_ID_LIMIT),
-        )
+        first = 1 + secrets.randbelow(1 << 30)
+        return Catalog(database_id=secrets.token_hex(16), next_table_id=first)
 
     def table(self, schema: str, name: str) -> Table | None:
         """The table with this name, case-insensitively; None if it does not exist."""
@@ -280,22 +287,20 @@ class Catalog:
 
     def take_table_id(self) -> int:
         """A table id that was never used before."""
-        self.next_table_id += 1
-        return self.next_table_id - 1
+        self.next_table_id, number = self.next_table_id + 1, self.next_table_id
+        return number
 
     def take_column_id(self) -> int:
         """A column id that was never used before."""
-        self.next_column_id += 1
-        return self.next_column_id - 1
+        self.next_column_id, number = self.next_column_id + 1, self.next_column_id
+        return number
 
     def copy(self) -> Catalog:
         """An independent copy, to be changed and then saved or discarded."""
         tables = {
             key: replace(
                 table,
-                columns=[
-                    replace(c, stored=dict(c.stored), layers=dict(c.layers)) for c in table.columns
-                ],
+                columns=[_copied(column) for column in table.columns],
                 kept=dict(table.kept),
                 runs=[list(run) for run in table.runs],
                 packs={name: list(ids) for name, ids in table.packs.items()},
@@ -313,8 +318,7 @@ class Catalog:
 
     def to_json(self) -> bytes:
         """The canonical text of this catalog; its length does not depend on encrypted values."""
-        body: dict[str, Any] = fields(self)
-        del body["path"], body["revision"]
+        body: dict[str, Any] = {k: v for k, v in fields(self).items() if k not in _PASSING}
         body["tables"] = [
             fields(table)
             | {"columns": [fields(item) | {"seen": _seen(item)} for item in table.columns]}
@@ -329,10 +333,8 @@ class Catalog:
 
     def without_counts(self) -> bytes:
         """The canonical text with all row counts zero: shows whether anything else changed."""
-        copy = self.copy()
-        for table in copy.tables.values():
-            table.row_count = 0
-        return copy.to_json()
+        tables = {key: replace(table, row_count=0) for key, table in self.tables.items()}
+        return replace(self, tables=tables).to_json()
 
     def to_bytes(self) -> bytes:
         """The padded bytes that are encrypted and stored."""
@@ -367,23 +369,24 @@ class Catalog:
         return catalog
 
 
+def _copied(column: Column) -> Column:
+    return replace(column, stored=dict(column.stored), layers=dict(column.layers))
+
+
 def _seen(column: Column) -> list[str]:
     return seen_values.padded(column.seen, column.id) if column.encrypted else column.seen
 
 
 def _written(item: HomeObject) -> dict[str, Any]:
-    body = fields(item)
-    if not item.path:
-        del body["path"]
-    return body
+    return {name: said for name, said in fields(item).items() if said or name not in ("path", "id")}
 
 
 def _spare(column: Column) -> int:
     """The difference between the longest possible bounds and those of the column, in bytes."""
     if not column.encrypted:
         return 0
-    longest = 2 * _BOUND_LENGTH + column.has_null
-    return longest - len(json.dumps(column.minimum)) - len(json.dumps(column.maximum))
+    length = len(json.dumps(column.minimum)) + len(json.dumps(column.maximum))
+    return 2 * _BOUND_LENGTH + column.has_null - length
 
 
 def _table(values: dict[str, Any]) -> Table:
@@ -394,7 +397,3 @@ def _table(values: dict[str, Any]) -> Table:
     table = Table(**checked(Table, values))
     table.columns = columns
     return table
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

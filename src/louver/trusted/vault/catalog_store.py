@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.pin import Keys, Pin, Pins, PinState
+from louver.trusted.vault.writers import Writers, turn, written
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
@@ -24,6 +26,8 @@ Carry = Callable[[str, str], tuple[int, str]]
 ORIGIN = "origin"
 """The setting of a catalog with the first identity of a database that began as a copy."""
 _PURPOSE = "catalog"
+_PATIENCE_S = 10.0
+"""How long an addition to the catalog waits for others."""
 _MAX_VERSION = 1 << 62
 
 
@@ -36,14 +40,25 @@ class _Seen:
 class CatalogStore:
     """Loads and saves the catalog of one database through one connection."""
 
-    def __init__(self, engine: Engine, keys: Keys, pins: Pins | None = None) -> None:
-        """A store on `engine`; call `load` first."""
+    def __init__(
+        self, engine: Engine, keys: Keys, pins: Pins | None = None, *, shared: bool = False
+    ) -> None:
+        """A store on `engine`; call `load` first. Where it is ``shared``, rows are written without
+        a new version (`Writers`).
+        """
         self._engine = engine
+        self._writers = Writers(engine) if shared else None
+        self._beside: CatalogStore | None = None
         self._keys = keys
         self._pins = pins or Pins(keys)
         self._pin: Pin | None = None
         self._known: _Seen | None = None
         self._pending: _Seen | None = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether rows are written, and numbers claimed, beside versions of the catalog."""
+        return self._writers is not None
 
     @property
     def pin(self) -> Pin:
@@ -66,6 +81,8 @@ class CatalogStore:
         if seen is None and self._pin is not None:
             seen = self._pin.read()
         names = self._engine.table_names()
+        if self._writers is not None:
+            self._writers.prepare(names)
         if control.CATALOG_TABLE not in names:
             if known is not None and self._engine.created:
                 raise self._error("catalog.gone")
@@ -108,6 +125,7 @@ class CatalogStore:
         If another client wrote a version in between, `catalog.conflict` is raised and nothing is
         written. Call `committed` or `rolled_back` when the transaction has ended.
         """
+        self.exclude()
         base = self._base(catalog)
         fresh = catalog.version + 1
         before = (catalog.previous, catalog.stamp)
@@ -125,14 +143,94 @@ class CatalogStore:
             raise
         self._pending = _Seen(fresh, catalog_text.fingerprint(text))
 
+    def amend(self, own: Catalog, add: Callable[[Catalog], bool]) -> None:
+        """Add to the catalog what may be added while others write (bounds, epochs), at once: what
+        this connection's transaction does has no part in it. ``add`` changes the newest version,
+        and says whether it did; it may be called several times. ``own``, which has the addition or
+        may get it by another call, becomes that version if it was the one before.
+        """
+        if self._beside is None:
+            self._beside = CatalogStore(self._engine.side(), self._keys, self._pins)
+            self._beside._pin = self._pin
+        end, longest_ms = time.monotonic() + _PATIENCE_S, 2
+        while True:
+            try:
+                with turn(self._engine.address, "catalog"):
+                    return self._follow(own, self._beside._amended(add))
+            except errors.OperationalError as error:
+                if error.code != "catalog.conflict" or time.monotonic() > end:
+                    raise
+            time.sleep(secrets.randbelow(longest_ms) / 1000)
+            longest_ms = min(2 * longest_ms, 128)
+
+    def _follow(self, own: Catalog, newest: Catalog | None) -> None:
+        """Have a catalog be the version that was made from it."""
+        if newest is None or newest.version != own.version + 1 or self._beside is None:
+            return
+        own.version, own.previous, own.stamp = newest.version, newest.previous, newest.stamp
+        own.epochs = newest.epochs
+        if self._pending is not None:
+            self._pending = self._beside._known
+        else:
+            self._known = self._beside._known
+
+    def _amended(self, add: Callable[[Catalog], bool]) -> Catalog | None:
+        seen = self._pin.read() if self._pin is not None else None
+        self._engine.begin()
+        try:
+            catalog = self.load(seen)
+            changed = add(catalog)
+            if changed:
+                self.save(catalog)
+            self._engine.commit()
+        except BaseException as error:
+            self.rolled_back()
+            if self._engine.in_transaction:
+                self._engine.rollback()
+            if isinstance(error, errors.DatabaseError) and self._engine.lost_race(error):
+                raise errors.make("catalog.conflict") from error
+            raise
+        self.committed()
+        return catalog if changed else None
+
+    def register(self) -> None:
+        """Before a transaction that may change rows: get a token, unless there is one that knows
+        of this version.
+        """
+        if self._writers is not None and self._known is not None:
+            self._writers.register(self._known.version)
+
+    def enter(self) -> None:
+        """In a transaction, before it first changes rows: from here on no one saves a version
+        beside it, nor has one been saved since `register`; else `catalog.conflict`.
+        """
+        if self._writers is not None:
+            self._writers.enter()
+
+    def exclude(self) -> None:
+        """In a transaction that will save a version, before it reads what this depends on: from
+        here on no one changes rows beside it; else `catalog.conflict`.
+        """
+        if self._writers is not None:
+            self._writers.exclude()
+
+    @property
+    def saved(self) -> bool:
+        """Whether the open transaction saves a version."""
+        return self._writers is not None and self._writers.excluding
+
     def committed(self) -> None:
         """The server has committed the saved version: pin it."""
+        if self._writers is not None:
+            self._writers.ended()
         if self._pending is not None:
             self._known, self._pending = self._pending, None
             self.pin.advance_catalog(self._known.version, self._known.fingerprint)
 
     def rolled_back(self) -> None:
         """The server has rolled back the saved version: forget it."""
+        if self._writers is not None:
+            self._writers.ended()
         self._pending = None
 
     def fork(self, carry: Carry) -> Catalog:
@@ -192,6 +290,8 @@ class CatalogStore:
             self._engine.begin()
         try:
             self._write(control.CATALOG_CREATE)
+            if self._writers is not None:
+                self._write(control.WRITERS_CREATE)
             self._write(Statement(control.CATALOG_INSERT, row, kind="write"))
             if own:
                 self._engine.commit()
@@ -256,12 +356,7 @@ class CatalogStore:
 
     def _write(self, statement: Statement) -> int:
         """Run a statement; a write conflict means that another client was faster."""
-        try:
-            return self._engine.run(statement)
-        except errors.DatabaseError as error:
-            if self._engine.lost_race(error):
-                raise errors.make("catalog.conflict") from error
-            raise
+        return written(self._engine, statement)
 
 
 def _is_other_file(address: str, known: str) -> bool:

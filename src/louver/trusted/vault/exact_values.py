@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver.trusted.vault.catalog import Column
 from louver.trusted.vault.types import shifted
@@ -71,6 +73,13 @@ def native(codes: pa.Array) -> Constant:
     if isinstance(code, bytes):
         return str(uuid.UUID(bytes=code))
     return None if code is None else int(code)
+
+
+def among(codes: pa.Array, constants: Sequence[Constant]) -> pa.Array:
+    """Which codes are one of some that are bound; NULL is none of them."""
+    wide = pa.types.is_fixed_size_binary(codes.type)
+    wanted = [uuid.UUID(str(c)).bytes if wide else c for c in constants if c is not None]
+    return pc.is_in(codes, pa.array(wanted, codes.type), skip_nulls=True)
 
 
 def boundary(column: Column, domain: str, value: Exact, sign: str) -> Exact:

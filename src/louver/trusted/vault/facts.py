@@ -167,7 +167,8 @@ def with_condition(facts: Iterable[Fact], condition: str) -> list[Fact]:
 def condition_of(
     parts: Iterable[object], tables: Iterable[Table], version_token: Callable[[Table], str]
 ) -> str:
-    """The fingerprint of a statement and the rows that its tables have now.
+    """The fingerprint of a statement and the rows that its tables have now; of a table that is not
+    counted, what a statement shows is one condition whatever its rows are.
 
     ``version_token`` changes with a table's rows, for tables whose row ids the catalog does not
     know.
@@ -176,8 +177,11 @@ def condition_of(
     for part in parts:
         text.update(repr(part).encode() + b"\0")
     for table in tables:
-        rows = table.runs if table.runs_known and not table.lake else version_token(table)
-        text.update(repr((table.id, table.row_count, rows)).encode())
+        if table.counted:
+            rows = table.runs if table.runs_known and not table.lake else version_token(table)
+            text.update(repr((table.id, table.row_count, rows)).encode())
+        else:
+            text.update(repr(table.id).encode())
     return text.hexdigest()[:16]
 
 

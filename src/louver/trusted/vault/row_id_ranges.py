@@ -58,6 +58,17 @@ def remove(table: Table, row_ids: pa.Array) -> None:
     table.runs = [[int(s), int(c)] for s, c in zip(starts[left], counts[left], strict=True)]
 
 
+def count(table: Table, row_ids: pa.ChunkedArray) -> None:
+    """Take down all rows that a table has."""
+    numbers = np.sort(row_ids.to_numpy())
+    starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
+    lengths = np.diff(starts, append=len(numbers))
+    pairs = zip(numbers[starts].tolist(), lengths.tolist(), strict=True)
+    table.row_count, table.runs_known = len(numbers), True
+    table.runs = [[first, length] for first, length in pairs]
+    _bound(table)
+
+
 def _bound(table: Table) -> None:
     if len(table.runs) > MOST:
         table.runs, table.runs_known = [], False

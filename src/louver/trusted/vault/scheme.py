@@ -6,7 +6,7 @@ fills the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import LEVELS
@@ -196,6 +196,14 @@ def lacks(column: Column, protection: Protection) -> bool:
     """Whether schemes that a column has would store more of it today."""
     fresh = (name for name in held(column, protection) if name not in column.stored)
     return any(scheme_of(name).representations[0].name in column.stored for name in fresh)
+
+
+def key_within(table: Table, ids: Collection[int]) -> tuple[str, list[int]] | None:
+    """The shortest key with tags of which all columns are among these, given by id: the server's
+    column and the ids of the key's.
+    """
+    whole = [(stored, key) for stored, key in table.tags.items() if set(key) <= set(ids)]
+    return min(whole, key=lambda item: len(item[1]), default=None)
 
 
 def tells_rows(column: Column) -> bool:

@@ -38,7 +38,7 @@ def whole_numbers(values: Sequence[object]) -> list[int]:
 
 def require_rows(table: Table, sizes: Sequence[int], most: int) -> None:
     """No sum may be of more rows than the table has, each ``most`` times."""
-    if any(not 0 <= size <= table.row_count * most for size in sizes):
+    if any(not 0 <= size <= table.most_rows * most for size in sizes):
         raise errors.make("result.tampered", detail="a sum is of more rows than the table has")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -22,6 +22,7 @@ from louver.untrusted.engines import prepared, server_functions, settings
 from louver.untrusted.engines.engine import Traffic
 from louver.untrusted.engines.failures import quietly, translated
 from louver.untrusted.engines.interruption import CtrlC
+from louver.untrusted.engines.live_stream import LiveStream
 from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
+_FEW = 4
+"""Constants of statements that may come again with the same ones."""
 _names = itertools.count()
 
 
@@ -62,7 +65,7 @@ class DuckDBEngine:
         connection.execute("SET enable_progress_bar = false")
         self._connection = connection
         self._open = True
-        self._stream: _LiveStream | None = None
+        self._stream: LiveStream | None = None
         self._prepared = prepared.Prepared(connection)
         self.in_transaction = self._unended = False
         self.traffic = Traffic()
@@ -100,7 +103,7 @@ class DuckDBEngine:
         except BaseException:
             self._unregister(registered)
             raise
-        stream = _LiveStream(self, reader, lambda: self._unregister(registered))
+        stream = LiveStream(self, reader, lambda: self._unregister(registered))
         self._stream = stream
         return pa.RecordBatchReader.from_batches(reader.schema, iter(stream))
 
@@ -128,10 +131,26 @@ class DuckDBEngine:
 
     def run(self, statement: Statement) -> int:
         """Run a statement and return the number of rows it touched (0 for DDL)."""
+        constants = statement.constants
+        if constants and len(constants) <= _FEW and statement.kind == "write":
+            known = self._prepared.again(statement.sql, constants)
+            if known is not None:
+                return self._short(statement, known, ())
         with self._running(statement) as connection:
             row = connection.fetchone() if connection.description else None
         counts = statement.kind == "write" and row and isinstance(row[0], int)
         return int(row[0]) if counts and row else 0
+
+    def _short(
+        self, statement: Statement, parsed: duckdb.Statement | str, values: Sequence[object]
+    ) -> int:
+        """Run a write that is over before anyone could stop it; the rows that it touched."""
+        self._settle()
+        self._send(statement)
+        with translated(self.address):
+            run = self._connection.execute
+            row = (run(parsed, values) if values else run(parsed)).fetchone()
+        return int(row[0]) if row else 0
 
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Insert Arrow rows into the server table with this (quoted) SQL name, by column name.
@@ -144,7 +163,8 @@ class DuckDBEngine:
         if isinstance(rows, pa.Table):
             few = prepared.values_of(table, rows)
             if few is not None:
-                self.run(Statement(few[0], tuple(few[1]), kind="write"))
+                statement = Statement(few[0], tuple(few[1]), kind="write")
+                self._short(statement, self._prepared.statement(few[0]), few[1])
                 return
             self.run(Statement(sql, kind="write", tables={name: rows}))
             return
@@ -155,8 +175,9 @@ class DuckDBEngine:
             self.begin()
         try:
             width = len(rows.schema)
-            with memory.small_pool(self._connection, width) if self.address else nullcontext():
-                self._append_stream(sql, name, rows)
+            pool = memory.small_pool(self.address).lowered(self._connection, table, width)
+            with pool if self.address else nullcontext(_any_size) as fit:
+                self._append_stream(sql, name, rows, fit)
         except BaseException:
             if own:
                 self.rollback()
@@ -164,11 +185,14 @@ class DuckDBEngine:
         if own:
             self.commit()
 
-    def _append_stream(self, sql: str, name: str, rows: pa.RecordBatchReader) -> None:
+    def _append_stream(
+        self, sql: str, name: str, rows: pa.RecordBatchReader, fit: Callable[[int], None]
+    ) -> None:
         from louver.untrusted.engines import feeding
 
-        for part in feeding.statements(rows):
+        for number, part in enumerate(feeding.statements(rows), 1):
             self._settle()
+            fit(number * feeding.STATEMENT_ROWS)
             self._send(Statement(sql, kind="write"))
             feeding.feed(
                 rows.schema, self._counted(part), lambda r: self._insert(sql, name, r),
@@ -207,7 +231,7 @@ class DuckDBEngine:
         self._settle()
         self.in_transaction, self._unended = False, True
         with translated(self.address):
-            self._connection.execute(sql)
+            self._connection.execute(self._prepared.statement(sql))
         self._unended = False
 
     def lost_race(self, error: errors.Error) -> bool:
@@ -232,7 +256,7 @@ class DuckDBEngine:
     def _control(self, sql: str) -> None:
         self._settle()
         with translated(self.address):
-            self._connection.execute(sql)
+            self._connection.execute(self._prepared.statement(sql))
 
     @contextmanager
     def _running(
@@ -303,6 +327,10 @@ class DuckDBEngine:
         return table
 
 
+def _any_size(_rows: int) -> None:
+    """A database in memory keeps all."""
+
+
 def place_of(path: str) -> str:
     """A stable name of the database in a file."""
     return "duckdb:" + str(Path(path).resolve())
@@ -339,54 +367,3 @@ def require_database(url: str) -> None:
     path = settings.file_of(url)
     if Path(path).exists():
         DuckDBEngine(path).close()
-
-
-class _LiveStream:
-    """Batches of a running query: pulled on demand, or all at once when `detach` is called."""
-
-    def __init__(
-        self, engine: DuckDBEngine, reader: pa.RecordBatchReader, done: Callable[[], None]
-    ) -> None:
-        self._engine = engine
-        self._reader: pa.RecordBatchReader | None = reader
-        self._done = done
-        self._kept: list[pa.RecordBatch] = []
-        self._failure: BaseException | None = None
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while True:
-            batch = self._kept.pop(0) if self._kept else self._pull()
-            if batch is None:
-                if self._failure is not None:
-                    raise self._failure
-                return
-            yield batch
-
-    def detach(self) -> None:
-        """Read the rest into memory; a failure is kept for the one who reads the stream."""
-        try:
-            while (batch := self._pull()) is not None:
-                self._kept.append(batch)
-        except (errors.Error, KeyboardInterrupt) as failure:
-            self._failure = failure
-
-    def _pull(self) -> pa.RecordBatch | None:
-        if self._reader is None:
-            return None
-        try:
-            with translated(self._engine.address), CtrlC(self._engine.interrupt):
-                batch = self._reader.read_next_batch()
-        except StopIteration:
-            self._finish()
-            return None
-        except BaseException:
-            self._finish()
-            raise
-        traffic = self._engine.traffic
-        traffic.bytes_in += batch.nbytes
-        traffic.rows_in += batch.num_rows
-        return batch
-
-    def _finish(self) -> None:
-        self._reader = None
-        self._done()

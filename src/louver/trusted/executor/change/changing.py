@@ -6,11 +6,12 @@ runs there under all constraints, and what differs afterwards is what is sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot.tokens import Token
 
 from louver import errors
@@ -34,57 +35,41 @@ from louver.trusted.executor.change import (
     statement_parts,
 )
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.row_writer import hides_rows, note_touched, send
 from louver.trusted.planner.ir import ChangePlan, Plan, RowFilter
 from louver.trusted.planner.sql import lexer
-from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.catalog import Column, Table
+from louver.wire.messages import Statement
 
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
-#: Types of which equal values are the same value.
-_EXACT = (
-    "BOOLEAN",
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "HUGEINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-    "UHUGEINT",
-    "DATE",
-    "TIMESTAMP",
-    "BLOB",
-    "UUID",
-)
-
-
-@dataclass(slots=True)
-class _Difference:
-    """What a rehearsed statement did: numbers of rows that go, rows that come, its answer."""
-
-    gone: pa.Array
-    fresh: pa.Table
-    answer: Answer
 
 
 def change(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run UPDATE, DELETE, MERGE or INSERT … ON CONFLICT."""
+    from louver.trusted.executor.change import known
+
     transaction.require_writable(context)
     words = statement_parts.words_of(text, tokens, parameters)
-    statement_parts.require_named(context.catalog, words)
-    verb = statement_parts.verb_place(words)
-    table = statement_parts.target(words, verb, context.catalog)
-    if table is None:
-        return _not_ours(context, words)
-    if words.keyword(verb) == "DELETE" and _is_everything(words, verb):
-        return empty(context, words, table)
-    return _run(context, words, verb, table)
+    plain = lexer.shape(words.plain, tokens)
+    shape = lexer.with_parameters(plain, parameters)
+    plan = known.find(context, words, plain.key, shape)
+    if plan is None:
+        statement_parts.require_named(context.catalog, words)
+        verb = statement_parts.verb_place(words)
+        table = statement_parts.target(words, verb, context.catalog)
+        if table is None:
+            return _not_ours(context, words)
+        if words.keyword(verb) == "DELETE" and _is_everything(words, verb):
+            return empty(context, words, table)
+        flow.require(context, words, table)
+        plan = planned(context, words, verb, table)
+        known.keep(context, words, plain.key, shape, table, plan)
+    return _executed(context, words, shape, plan)
 
 
 def truncate(
@@ -104,7 +89,9 @@ def truncate(
 def empty(context: Context, words: statement_parts.Words, table: Table) -> Answer:
     """Delete all rows; where other tables refer to them, as any other change."""
     if constraint_check.rules(context, table).children:
-        return _run(context, words, 0, table)
+        if words.keyword(0) in statement_parts.VERBS:
+            flow.require(context, words, table)
+        return _executed(context, words, words.shape(), planned(context, words, 0, table))
     clock = Clock()
     with clock.step("server"):
         rows = storage.whole(context.storage, table, [])
@@ -130,12 +117,6 @@ def _not_ours(context: Context, words: statement_parts.Words) -> Answer:
     )
 
 
-def _run(context: Context, words: statement_parts.Words, verb: int, table: Table) -> Answer:
-    if words.keyword(verb) in statement_parts.VERBS:
-        flow.require(context, words, table)
-    return _executed(context, words, planned(context, words, verb, table))
-
-
 def planned(context: Context, words: statement_parts.Words, verb: int, table: Table) -> ChangePlan:
     """Which tables a change of a table needs, and which rows of them. Nothing is sent."""
     own = fold(table.name)
@@ -146,35 +127,69 @@ def planned(context: Context, words: statement_parts.Words, verb: int, table: Ta
     read = statement_parts.tables_named(context.catalog, names)
     every = statement_parts.reached(context.catalog, words.names())[0]
     mentioned = context.local.temporary.mentioned(every)
-    rows, text = (None, "")
-    if not read and not mentioned:
-        rows, text = narrowing.rows_of(context, words, table)
-    involved = [table] if rows is not None else _involved(context, table, read)
+    narrowed = None if mentioned else narrowing.rows_of(context, words, table, read)
+    if narrowed is None:
+        involved = [other.id for other in _involved(context, table, read)]
+    else:
+        involved = [remote.sources[0].table for remote in narrowed.plan.remotes]
+    free, each = statement_parts.assigned(words), None
+    if narrowed is not None and narrowed.alone:
+        from louver.trusted.executor.change import row_recipes
+
+        each = row_recipes.recipe(context, words, table, narrowed.plan, free)
+    elif narrowed is not None:
+        # What is assigned may be a subquery, which the plan reads rows for.
+        free = (0, 0)
     return ChangePlan(
         table.id,
         tuple(other.id for other in read),
-        tuple(other.id for other in involved),
+        tuple(involved),
         frozenset(every),
-        rows,
-        text,
+        narrowed.plan if narrowed is not None else None,
+        narrowed.stand_in if narrowed is not None else "",
+        free,
+        each,
     )
 
 
-def _executed(context: Context, words: statement_parts.Words, plan: ChangePlan) -> Answer:
+def _executed(
+    context: Context, words: statement_parts.Words, shape: lexer.Shape, plan: ChangePlan
+) -> Answer:
     """Run a planned change: rows in, the dry run, rows out."""
-    clock, local, notices = Clock(), context.local.temporary, list[str]()
+    clock, notices = Clock(), list[str]()
     if plan.rows is not None:
         with clock.step("open layers"):
-            notices = _prepare(context, words, plan.rows)
+            notices = _prepare(context, words, shape, plan.rows)
     # Opening a layer makes another catalog.
     catalog = context.catalog
-    table, read = catalog.by_id(plan.target), [catalog.by_id(other) for other in plan.read]
     involved = [catalog.by_id(other) for other in plan.rehearsed]
-    with clock.step("server"):
-        held = {other.id: _rows(context, words, plan, other) for other in involved}
+    once = plan.rows is not None and select.reads_once(context, plan.rows)
+    with clock.step("server"), nullcontext() if once else transaction.same_state(context):
+        held = {other.id: _rows(context, shape, plan, other) for other in involved}
+    with clock.step("home"):
+        done = _decided(context, words, plan, held, shape.literals)
+    if done is not None:
+        answer = sent(context, catalog.by_id(plan.target), held[plan.target], done, clock)
+    else:
+        answer = rehearsed_and_sent(context, words, plan, held, clock)
+    answer.notices = notices
+    return answer
+
+
+def rehearsed_and_sent(
+    context: Context,
+    words: statement_parts.Words,
+    plan: ChangePlan,
+    held: Mapping[int, pa.Table],
+    clock: Clock,
+    fill_more: Callable[[duckdb.DuckDBPyConnection], None] = lambda _: None,
+) -> Answer:
+    """Run a statement locally over the rows that it needs, by table, and send what differs."""
+    catalog, local = context.catalog, context.local.temporary
+    table, read = catalog.by_id(plan.target), [catalog.by_id(other) for other in plan.read]
     name = dry_run.stand_in(table) if plan.stand_in else table.local_name
 
-    def rehearsed(connection: duckdb.DuckDBPyConnection) -> _Difference:
+    def rehearsed(connection: duckdb.DuckDBPyConnection) -> Difference:
         shown = rowids.shown(connection, words, table, read)
         rules = constraint_check.rules(context, table)
         by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
@@ -186,43 +201,100 @@ def _executed(context: Context, words: statement_parts.Words, plan: ChangePlan) 
         if plan.stand_in:
             connection.execute(plan.stand_in)
             dry_run.fill_stand_in(context, connection, table, held[table.id])
-        else:
-            for other in involved:
+        for other in map(catalog.by_id, plan.rehearsed):
+            if plan.rows is not None and other.id != table.id:
+                dry_run.stand_for(context, connection, other, held[other.id])
+            elif other.id != table.id or not plan.stand_in:
                 dry_run.fill(context, connection, other, held[other.id])
+        fill_more(connection)
         local.fill(connection, context.local.workspace, plan.names)
 
     with clock.step("home"):
         done = constraint_check.rehearsed(context, filled, rehearsed)
-    if 0 < len(done.gone) < table.row_count:
+    before = held[table.id] if plan.rows is not None or plan.stand_in else None
+    return sent(context, table, before, done, clock)
+
+
+def sent(
+    context: Context, table: Table, before: pa.Table | None, done: Difference, clock: Clock
+) -> Answer:
+    """Rows out and in, if there are any. ``before`` are the rows that the dry run was over, where
+    it was over rows of the target alone.
+    """
+    if before is not None:
+        _require_references(context, table, before, done)
+    # A table that hides which rows are touched gives all of them up.
+    if len(done.gone) and not hides_rows(table):
         note_touched(context, table, done.gone)
     if len(done.gone) or done.fresh.num_rows:
         with clock.step("write"):
             send(context, table, done.fresh, done.gone)
-    done.answer.times_ms, done.answer.notices = clock.times_ms, notices
+    done.answer.times_ms = clock.times_ms
     return done.answer
 
 
-def _prepare(context: Context, words: statement_parts.Words, rows: Plan) -> list[str]:
+def require_rules(context: Context, table: Table, fresh: pa.Table) -> None:
+    """Raise DuckDB's error where new rows break a key that no server decides, or a foreign key."""
+    constraint_check.require(context, table, fresh)
+    if constraint_check.rules(context, table).foreign:
+        from louver.trusted.executor import references
+
+        references.require_parents(context, table, fresh, fresh.slice(0, 0))
+
+
+def _require_references(context: Context, table: Table, before: pa.Table, done: Difference) -> None:
+    """Foreign keys, where the dry run was over rows of the target alone."""
+    known = constraint_check.rules(context, table)
+    if (known.children and len(done.gone)) or (known.foreign and done.fresh.num_rows):
+        from louver.trusted.executor import references
+
+        references.require_parents(context, table, done.fresh, before)
+        references.require_unreferenced(context, table, before, done.gone, done.fresh)
+
+
+def _decided(
+    context: Context,
+    words: statement_parts.Words,
+    plan: ChangePlan,
+    held: Mapping[int, pa.Table],
+    literals: Sequence[str],
+) -> Difference | None:
+    """What the change does, where its rows are decided one by one."""
+    if plan.each is None:
+        return None
+    from louver.trusted.executor.change import row_by_row
+
+    return row_by_row.decided(context, words, plan, plan.each, held[plan.target], literals)
+
+
+def _prepare(
+    context: Context, words: statement_parts.Words, shape: lexer.Shape, rows: Plan
+) -> list[str]:
     """Record what reading the rows shows, then open the layers that it needs; sentences for the
     user.
     """
-    new = select.record(context, rows, words.shape(), words.tokens)
+    new = select.record(context, rows, shape, words.tokens)
     notices = cardinality.warned(new, context.catalog)
     with storage.translate_reply_errors():
         return notices + onion_adjustment.require(context, rows.opens)
 
 
-def _rows(
-    context: Context, words: statement_parts.Words, plan: ChangePlan, table: Table
-) -> pa.Table:
+def _rows(context: Context, shape: lexer.Shape, plan: ChangePlan, table: Table) -> pa.Table:
     """The rows of a table for the dry run."""
-    if plan.rows is None or table.id != plan.target:
+    if plan.rows is None:
         return storage.whole(context.storage, table)
-    (remote,) = plan.rows.remotes
+    remote = next(r for r in plan.rows.remotes if r.sources[0].table == table.id)
     pairs = zip(table.columns, remote.outputs, strict=True)
     names = [column.name for column, output in pairs if output.kind != "absent"]
-    condition = RowFilter(remote.sources[0], remote.where, words.shape().literals)
-    return storage.whole(context.storage, table, names, condition)
+    request = context.storage.request(remote, shape.literals) if remote.where else None
+    if not isinstance(request, Statement):
+        literals = shape.literals
+        condition = RowFilter(remote.sources[0], remote.where, literals, remote.lookup)
+        return storage.whole(context.storage, table, names, condition)
+    from louver.trusted.executor import chosen_rows
+
+    rows = chosen_rows.rows(context, table, remote, request, shape.literals)
+    return rows.select([*names, storage.ROW_ID])
 
 
 def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Table]:
@@ -243,33 +315,41 @@ def _rehearse(
     name: str,
     rows: pa.Table,
     by_hash: constraint_check.Rules | None,
-) -> _Difference:
+) -> Difference:
     """Run the statement and see what it changed. Where the table hides which rows are touched,
     every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
     or a LIST, and an old row that got the values that it had would tell that these are equal.
     """
     row_source = f"SELECT rowid FROM {name}"
-    at = (
-        None if table.column("rowid") else connection.execute(row_source).to_arrow_table().column(0)
-    )
+    at = None
+    if rows.num_rows and not table.column("rowid"):
+        at = connection.execute(row_source).to_arrow_table().column(0)
     answer = _answer(connection, words, table, by_hash)
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
-    def all_anew() -> _Difference:
+    def all_anew() -> Difference:
         rank = send_order.rank(send_order.shown(table))
         after = connection.execute(f"SELECT {listed}, {rank} FROM {name} AS t")
-        return _Difference(
+        return Difference(
             rows.column(storage.ROW_ID).combine_chunks(),
             send_order.mixed(after.to_arrow_table()),
             answer,
         )
 
-    if at is None or (hides_rows(table) and not _only_adds(words)):
+    if at is None or (hides_rows(table) and not only_adds(words)):
         return all_anew()
-    before = rows.append_column(_PLACE, at if rows.num_rows else pa.nulls(0, pa.int64()))
+    if only_adds(words):
+        # Rows that were there stay as they are; new ones have higher numbers.
+        rank = send_order.rank(send_order.shown(table))
+        added = connection.execute(
+            f"SELECT {listed}, {rank} FROM {name} AS t WHERE t.rowid > $1", [pc.max(at).as_py()]
+        ).to_arrow_table()
+        none = rows.slice(0, 0).column(storage.ROW_ID).combine_chunks()
+        return Difference(none, send_order.mixed(added), answer)
+    before = rows.append_column(_PLACE, at)
     arrow_values.register(connection, _BEFORE, before)
     columns = [column for column in table.columns if column.name in rows.column_names]
-    differs = " OR ".join(["false", *(_differs(c.name, c.type) for c in columns)])
+    differs = " OR ".join(["false", *(_differs(c) for c in columns)])
     gone = connection.execute(
         f"SELECT b.{storage.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {name} AS t"
         f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
@@ -279,25 +359,18 @@ def _rehearse(
         f" FROM {name} AS t LEFT JOIN {_BEFORE} AS b"
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
     ).to_arrow_table()
-    return _Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)
+    return Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)
 
 
-def _only_adds(words: statement_parts.Words) -> bool:
+def only_adds(words: statement_parts.Words) -> bool:
     """Whether a statement can change no old row, whatever the values are."""
     changing = ("UPDATE", "DELETE", "REPLACE")
     return words.find("INSERT") >= 0 and all(words.find(word) < 0 for word in changing)
 
 
-def _differs(name: str, type_: str) -> str:
-    """Where two values are not the very same: -0.0 and 0.0, or 'a' and 'A' under a collation,
-    are equal and yet two values.
-    """
-    before, after = f"b.{quoted(name)}", f"t.{quoted(name)}"
-    if type_ in _EXACT or type_.startswith("DECIMAL"):
-        return f"{before} IS DISTINCT FROM {after}"
-    if type_ == "VARCHAR":
-        return f"encode({before}) IS DISTINCT FROM encode({after})"
-    return f"encode({before}::VARCHAR) IS DISTINCT FROM encode({after}::VARCHAR)"
+def _differs(column: Column) -> str:
+    name = quoted(column.name)
+    return dry_run.differs(f"b.{name}", f"t.{name}", column.type)
 
 
 def _answer(

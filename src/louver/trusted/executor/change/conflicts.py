@@ -20,8 +20,9 @@ from louver.trusted.vault.catalog import Table
 
 _GIVEN = "louver_given"
 _PROBE = "louver_probe"
-_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
-_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+BRACKETS = (*OPENING, *CLOSING)
 Run = tuple[str, list[object]]
 """A statement and its values."""
 
@@ -63,7 +64,7 @@ def _runs(
     parts = statement_parts.parse_insert(words)
     before, first = words.text(0, parts.source)
     if words.keyword(parts.source) == "VALUES" and parts.verb == 0:
-        for start, end in _rows(words.tokens, parts.source + 1, parts.source_end):
+        for start, end in rows_of(words.tokens, parts.source + 1, parts.source_end):
             row, second = words.text(start, end, len(first))
             after, third = words.text(parts.source_end, parts.end, len(first) + len(second))
             yield f"{before} VALUES {row} {after}", [*first, *second, *third]
@@ -107,12 +108,12 @@ def _is_apart(
     return True
 
 
-def _rows(tokens: Sequence[Token], first: int, last: int) -> Iterator[tuple[int, int]]:
+def rows_of(tokens: Sequence[Token], first: int, last: int) -> Iterator[tuple[int, int]]:
     """Where each row of VALUES begins and ends."""
     depth, start = 0, first
     for position in range(first, last):
         kind = tokens[position].token_type
-        depth += (kind in _OPENING) - (kind in _CLOSING)
+        depth += (kind in OPENING) - (kind in CLOSING)
         if depth == 0 and kind == TokenType.COMMA:
             yield start, position
             start = position + 1

@@ -12,6 +12,7 @@ from louver.names import quoted
 from louver.trusted.executor import constraint_check, select
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import statement_parts
+from louver.trusted.executor.change.changing import require_rules
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import translated
@@ -99,7 +100,7 @@ def _from_file(
         columns = ", ".join(quoted(column.name) for column in table.columns)
         fresh = connection.execute(f"SELECT {columns} FROM {name}").to_arrow_table()
         exact.require(connection, name, table, fresh)
-    constraint_check.require(context, table, fresh)
+    require_rules(context, table, fresh)
     if fresh.num_rows:
         send(context, table, fresh)
     return Answer(affected=fresh.num_rows)

@@ -14,6 +14,7 @@ from louver.trusted.executor import constraint_check, federation
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.state import Verdict
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write import information_flow, permit, sequence_draws
@@ -36,7 +37,15 @@ def require(
 
     ``reading`` are the tokens of what is read, where the rest only says what is written.
     """
-    leaks = facts(context, words, table, reading)
+    _record(context, table, facts(context, words, table, reading))
+
+
+def require_again(context: Context, table: Table, verdict: Verdict) -> None:
+    """The same where the verdict is known."""
+    _record(context, table, _conditioned(verdict))
+
+
+def _record(context: Context, table: Table, leaks: list[Fact]) -> None:
     if leaks:
         federation.record(context, leaks, f"a change of {table.label}")
 
@@ -49,11 +58,12 @@ def facts(
 ) -> list[Fact]:
     """What a change shows by what it depends on; raises if it may not."""
     shape = (table.key, lexer.shape(words.plain, words.tokens).key)
-    leaks = context.state.flows.get(shape)
-    if leaks is None:
+    verdict = context.state.flows.get(shape)
+    if verdict is None:
         attached = federation.mentions(context, words.tokens)
         try:
             leaks = _leaks(context, words, table, words.tokens if reading is None else reading)
+            verdict = Verdict(leaks)
         except errors.LeakageRefused:
             if not attached:
                 _bind(context, words)
@@ -61,18 +71,20 @@ def facts(
         if not attached:
             if len(context.state.flows) >= MOST_SHAPES:
                 context.state.flows.pop(next(iter(context.state.flows)))
-            context.state.flows[shape] = leaks
-    # What a text means depends on variables, views and rows: each change is a condition.
-    return with_condition(leaks, secrets.token_hex(8))
+            context.state.flows[shape] = verdict
+    return _conditioned(verdict)
+
+
+def _conditioned(verdict: Verdict) -> list[Fact]:
+    """What a text means depends on variables, views and rows: each change is a condition."""
+    return with_condition(verdict.leaks, secrets.token_hex(8)) if verdict.leaks else []
 
 
 def require_insert(
     context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
 ) -> None:
     """The same of an INSERT without a way out for conflicts."""
-    leaks = of_insert(context, words, parts, table)
-    if leaks:
-        federation.record(context, leaks, f"a change of {table.label}")
+    _record(context, table, of_insert(context, words, parts, table))
 
 
 def of_insert(
@@ -80,7 +92,7 @@ def of_insert(
 ) -> list[Fact]:
     """What such an INSERT shows. Constants depend on nothing, and a text may hold many of them."""
     source = words.tokens[parts.source : parts.source_end]
-    if all(map(_is_constant, source)) and _defaults_are_constant(context, table):
+    if all(map(is_constant, source)) and _defaults_are_constant(context, table):
         return []
     reading = [*words.tokens[: parts.verb], *words.tokens[parts.source :]]
     return facts(context, words, table, reading)
@@ -97,7 +109,8 @@ def _bind(context: Context, words: statement_parts.Words) -> None:
         context.local.binder.execute(f"EXPLAIN {sql}", values)
 
 
-def _is_constant(token: Token) -> bool:
+def is_constant(token: Token) -> bool:
+    """Whether a word of a source is part of constants."""
     if token.token_type in (TokenType.STRING, TokenType.NUMBER):
         return True
     return keyword(token.text) in _CONSTANTS or statement_parts.parameter_of(token) is not None
@@ -112,7 +125,7 @@ def _defaults_are_constant(context: Context, table: Table) -> bool:
         target = information_flow.Target(table, constraint_check.rules(context, table).defaults)
         if any(information_flow.of_change(reads, target).values.values()):
             return False
-        context.state.flows[shape] = ()
+        context.state.flows[shape] = Verdict(())
     return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -21,13 +21,20 @@ from louver.trusted.executor import (
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.change import flow, statement_parts
-from louver.trusted.executor.change.changing import change
+from louver.trusted.executor.change import (
+    flow,
+    repeated_inserts,
+    statement_parts,
+)
+from louver.trusted.executor.change.changing import change, require_rules
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.row_writer import send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.change.constant_rows import Form
 
 _SOURCE = "louver_source"
 
@@ -68,27 +75,56 @@ def insert(
     statement_parts.require_named(context.catalog, words)
     parts = statement_parts.parse_insert(words)
     table = statement_parts.target(words, parts.verb, context.catalog)
+    if table is not None and parts.alternative:
+        from louver.trusted.executor.change import upserting
+
+        lookup = upserting.planned(context, words, parts, table)
+        if lookup is not None:
+            leaks = flow.facts(context, words, table)
+            return upserting.upsert(context, lookup, source_rows(context, words, parts), leaks)
     if table is None or parts.alternative or reads_elsewhere(context, words, parts):
         return change(context, text, tokens, parameters)
     clock = Clock()
     flow.require_insert(context, words, parts, table)
     job = _Job(words, parts, table, constraint_check.rules(context, table))
+    with clock.step("home"):
+        known = _form(context, job)
+        fresh = None if known is None else known.rows([parameters])
+        answer = Answer()
+        if fresh is None:
+            fresh, answer = _rehearsed(context, job)
+    require_rules(context, table, fresh)
+    if fresh.num_rows:
+        with clock.step("server"):
+            send(context, table, fresh)
+    if known is not None and text.parameters:
+        repeated_inserts.keep(context, text, table, known)
+    answer.affected = fresh.num_rows
+    answer.times_ms = clock.times_ms
+    return answer
+
+
+def _form(context: Context, job: _Job) -> Form | None:
+    """The form of an INSERT of constants."""
+    from louver.trusted.executor.change import constant_rows
+
+    return constant_rows.form_of(
+        job.words, job.parts, job.table, job.rules, context.local.arrow_field
+    )
+
+
+def _rehearsed(context: Context, job: _Job) -> tuple[pa.Table, Answer]:
+    """The new rows as the local table takes them, and what RETURNING asks for."""
+    words, parts, table = job.words, job.parts, job.table
     source, values, rows = _source(context, job)
-    with clock.step("home"), constraint_check.rehearsal(context) as connection:
+    with constraint_check.rehearsal(context) as connection:
         answer = _inserted(connection, job, source, values, rows)
         new_rows = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
         job.require_exact(connection, new_rows)
         if rows is not None:
             sql, _ = words.text(parts.source, parts.source_end)
             new_rows = send_order.unordered(connection, table, sql, new_rows)
-        fresh = new_rows.select([column.name for column in table.columns])
-    constraint_check.require(context, table, fresh)
-    if fresh.num_rows:
-        with clock.step("server"):
-            send(context, table, fresh)
-    answer.affected = fresh.num_rows
-    answer.times_ms = clock.times_ms
-    return answer
+        return new_rows.select([column.name for column in table.columns]), answer
 
 
 def insert_many(
@@ -121,16 +157,26 @@ def insert_many(
         return _one_by_one(context, text, tokens, parameter_rows)
     flow.require_insert(context, words, parts, table)
     job = _Job(words, parts, table, constraint_check.rules(context, table))
+    known = _form(context, job)
+    fresh = None if known is None else known.rows(parameter_rows)
+    if fresh is None:
+        fresh = _rehearsed_many(context, job, parameter_rows)
+    require_rules(context, table, fresh)
+    send(context, table, fresh)
+    return Answer(affected=fresh.num_rows)
+
+
+def _rehearsed_many(
+    context: Context, job: _Job, parameter_rows: Sequence[list[object]]
+) -> pa.Table:
+    """The new rows of all sets of parameters, as the local table takes them."""
     with constraint_check.rehearsal(context) as connection:
         if job.rules.without_foreign:
             connection.execute(job.rules.without_foreign)
         _all_values(connection, job, parameter_rows)
-        statement = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
-        job.require_exact(connection, statement)
-    fresh = statement.select([column.name for column in table.columns])
-    constraint_check.require(context, table, fresh)
-    send(context, table, fresh)
-    return Answer(affected=fresh.num_rows)
+        new_rows = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+        job.require_exact(connection, new_rows)
+    return new_rows.select([column.name for column in job.table.columns])
 
 
 def _one_by_one(
@@ -171,7 +217,9 @@ def _all_values(
     )
     one_row = sum(token.text == "(" for token in source) == 1
     columns = _as_columns(parameter_rows, [p for p in places if p is not None])
-    if bare and one_row and columns is not None:
+    # DuckDB's type of a number depends on its size, and a union takes values by their types.
+    unions = any("UNION(" in column.type for column in job.table.columns)
+    if bare and one_row and columns is not None and not unions:
         arrow_values.register(connection, _SOURCE, columns)
         connection.execute(f"{job.head()} SELECT * FROM {_SOURCE}")
         return
@@ -218,22 +266,32 @@ def _source(context: Context, job: _Job) -> tuple[str, list[object], pa.Table | 
     tables of the server, which then stand in its place.
     """
     words, parts = job.words, job.parts
-    before, first = words.text(0, parts.verb)
-    own, second = words.text(parts.source, parts.source_end, len(first))
+    rows = source_rows(context, words, parts)
+    if rows is None:
+        before, first = words.text(0, parts.verb)
+        own, second = words.text(parts.source, parts.source_end, len(first))
+        return f"{before} {job.head()} {own}", [*first, *second], None
+    if not parts.by_name:
+        rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
+    return f"{job.head()} SELECT * FROM {_SOURCE}", [], rows
+
+
+def source_rows(
+    context: Context, words: statement_parts.Words, parts: statement_parts.Insert
+) -> pa.Table | None:
+    """The rows of a source that reads tables of the server or temporary ones; None of another."""
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
     every = statement_parts.reached(context.catalog, names)[0]
     attached = bool(context.attached) and federation.mentions(context, words.tokens)
     elsewhere = attached or context.local.temporary.mentioned(every)
     if not elsewhere and not statement_parts.tables_named(context.catalog, names):
-        return f"{before} {job.head()} {own}", [*first, *second], None
-    sql = f"{before} {own}"
-    answer = select.query(context, sql, [*first, *second])
-    rows = answer.rows
+        return None
+    before, first = words.text(0, parts.verb)
+    own, second = words.text(parts.source, parts.source_end, len(first))
+    rows = select.query(context, f"{before} {own}", [*first, *second]).rows
     if rows is None:
         raise errors.make("internal", detail="a query without rows")
-    if not parts.by_name:
-        rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
-    return f"{job.head()} SELECT * FROM {_SOURCE}", [], rows
+    return rows
 
 
 def _inserted(

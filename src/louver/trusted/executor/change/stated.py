@@ -19,7 +19,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.stated import Stated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
-from louver.trusted.vault.facts import fact
+from louver.trusted.vault.facts import Fact, fact
 
 VERBS = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY")
 
@@ -43,21 +43,42 @@ def stated(
     table = _required(statement_parts.target(words, verb, context.catalog), "of this database")
     if words.keyword(verb) == "INSERT":
         parts = statement_parts.parse_insert(words)
+        lookup = _looked_up(context, words, parts, table)
+        if lookup is not None:
+            result.facts += flow.facts(context, words, table)
+            result.facts += lookup
+            _inserted(context, words, parts, table, result)
+            _touched(table, result)
+            return result
         if not parts.alternative and not reads_elsewhere(context, words, parts):
-            _insert(context, words, parts, table, result)
+            result.facts += flow.of_insert(context, words, parts, table)
+            _inserted(context, words, parts, table, result)
             return result
     _change(context, words, verb, table, result)
     return result
 
 
-def _insert(
+def _looked_up(
+    context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
+) -> list[Fact] | None:
+    """What an INSERT shows that looks conflicts up by tags; None of any other."""
+    if not parts.alternative:
+        return None
+    from louver.trusted.executor import key_rows
+    from louver.trusted.executor.change import upserting
+
+    lookup = upserting.planned(context, words, parts, table)
+    return None if lookup is None else key_rows.facts(context, table)
+
+
+def _inserted(
     context: Context,
     words: statement_parts.Words,
     parts: statement_parts.Insert,
     table: Table,
     result: Stated,
 ) -> None:
-    result.facts += flow.of_insert(context, words, parts, table)
+    """What the source of an INSERT shows, and its rows."""
     names = words.names(parts.source, parts.source_end) | words.names(0, parts.verb)
     if statement_parts.tables_named(context.catalog, names):
         before, first = words.text(0, parts.verb)
@@ -72,16 +93,24 @@ def _change(
 ) -> None:
     result.facts += flow.facts(context, words, table)
     plan = changing.planned(context, words, verb, table)
-    for other in map(context.catalog.by_id, plan.rehearsed):
-        if plan.rows is not None and other.id == table.id:
-            result.add_plan(context, plan.rows, words.shape())
-        else:
+    if plan.rows is not None:
+        result.add_plan(context, plan.rows, words.shape())
+    else:
+        for other in map(context.catalog.by_id, plan.rehearsed):
             result.add_scan(context, other)
+    _touched(table, result)
+    if words.keyword(verb) != "DELETE":
+        result.facts += row_writer.at_rest(table)
+    if plan.rows is not None and words.keyword(verb) == "DELETE":
+        _referred(context, table, result)
+    elif plan.rows is not None:
+        _referring(context, table, result)
+
+
+def _touched(table: Table, result: Stated) -> None:
     columns = [column for column in table.columns if column.encrypted]
     if columns:
         result.facts.append(fact("rows.write", table, columns))
-    if words.keyword(verb) != "DELETE":
-        result.facts += row_writer.at_rest(table)
 
 
 def _copy(context: Context, words: statement_parts.Words, result: Stated) -> None:
@@ -99,12 +128,33 @@ def _copy(context: Context, words: statement_parts.Words, result: Stated) -> Non
 def _appended(context: Context, table: Table, result: Stated) -> None:
     """New rows, and the keys that they are compared with."""
     rules = constraint_check.rules(context, table)
-    if rules.keys:
-        result.facts += server_storage.scan_facts(context.backend, table, rules.key_columns())
-    for foreign in rules.foreign:
-        parent = constraint_check.parent_of(context, foreign)
-        result.facts += server_storage.scan_facts(context.backend, parent, foreign.parent_columns)
+    names = [name for key in constraint_check.untagged(table, rules) for name in key.columns]
+    if names:
+        result.facts += server_storage.scan_facts(context.backend, table, names)
+    _referring(context, table, result)
     result.facts += row_writer.at_rest(table)
+
+
+def _referring(context: Context, table: Table, result: Stated) -> None:
+    """The parents of new rows."""
+    if constraint_check.rules(context, table).foreign:
+        from louver.trusted.executor import references
+
+        result.facts += references.facts_of_rows(context, table)
+        for parent, columns in references.parents_of(context, table):
+            result.facts += server_storage.scan_facts(context.backend, parent, columns)
+
+
+def _referred(context: Context, table: Table, result: Stated) -> None:
+    """The rows that refer to those that go."""
+    if constraint_check.rules(context, table).children:
+        from louver.trusted.executor import references
+
+        for child, columns, sql in references.searches(context, table):
+            result.facts += server_storage.scan_facts(context.backend, child, columns)
+            if sql:
+                (query,) = lexer.split(sql)
+                result.add_query(context, query, [None] * len(columns))
 
 
 def _required(table: Table | None, name: str) -> Table:

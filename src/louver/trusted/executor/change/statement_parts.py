@@ -176,6 +176,17 @@ def target(words: Words, verb: int, catalog: Catalog) -> Table | None:
     return catalog.named(schema, name)
 
 
+def assigned(words: Words) -> tuple[int, int]:
+    """The tokens of what UPDATE assigns to columns, the first and the one after the last; (0, 0)
+    of other statements.
+    """
+    first = words.find("SET") + 1
+    if words.keyword(0) != "UPDATE" or not first:
+        return 0, 0
+    ends = (words.find(word, first) for word in ("FROM", "WHERE", "RETURNING"))
+    return first, min((end for end in ends if end >= 0), default=len(words.tokens))
+
+
 def is_shared(catalog: Catalog, table: Table) -> bool:
     """Whether something else that can be read has a table's name, in another schema."""
     objects = (item for item in catalog.objects if item.kind in ("VIEW", "MACRO"))

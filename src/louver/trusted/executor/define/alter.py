@@ -15,6 +15,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
     ceilings,
     comments,
+    counting,
     encrypting,
     fill,
     rebuilding,
@@ -29,7 +30,6 @@ from louver.trusted.executor.schema import (
     join_groups,
     objects,
     representations,
-    sequences,
     tables,
 )
 from louver.trusted.planner.sql import declarations as declare
@@ -58,6 +58,9 @@ def alter(
     ceiling = declare.read_ceiling(tokens)
     if ceiling is not None:
         return ceilings.change(context, start, ceiling[1], ceiling[2])
+    counted = counting.read(start, tokens)
+    if counted is not None:
+        return counting.change(context, start, counted)
     said = declare.strip_enc(text.plain, tokens)
     table = context.catalog.named(*start.target) if start.kind == "TABLE" else None
     action = tokens[start.end :]
@@ -65,10 +68,11 @@ def alter(
         encrypting.require_finished(context.catalog, table)
         _require_path(context, table, action)
         temporary_objects.independent(context, start, said.sql)
-    held = fill.read(context, table) if table is not None and _asks_rows(action) else None
     notices: list[str] = []
     local = start.kind == "VIEW" and temporary_objects.is_view(context, start)
     with temporary_objects.changing(context, local) as catalog:
+        # Read within the change: no row comes between.
+        held = fill.read(context, table) if table is not None and _asks_rows(action) else None
         change = objects.run(context, said.sql)
         for old, new in change.renamed.items():
             head.refuse_reserved(new[2])
@@ -80,7 +84,6 @@ def alter(
             declarations.require_around(context, catalog, catalog.table(*working.key) or working)
             notices = _noticed(context, working, said)
         comments.keep(context, catalog)
-        sequences.save(context.local, catalog)
     return Answer(notices=notices)
 
 
@@ -142,6 +145,7 @@ def _follow(
         if held is not None:
             fill.tried(context, table, held, said.sql)
         _count_nulls(context, table)
+        _settle_tags(context, catalog, table)
         return
     if (
         columns != before
@@ -154,7 +158,7 @@ def _follow(
     elif not _added(context, catalog, table, columns, said, action):
         if held is not None:
             held = fill.tried(context, table, held, said.sql)
-        elif table.row_count:
+        elif not _asks_rows(action):
             raise errors.make("internal", detail="required rows were not read")
         _rewrite(context, catalog, table, columns, held, said, action)
     renames.mirror(context, catalog, table.schema, table.name)
@@ -184,6 +188,13 @@ def _added(
     statement = tables.make_column(catalog, name, type_, protection, known, context.backend)
     table.columns.append(statement)
     return context.storage.add_column(table, statement)
+
+
+def _settle_tags(context: Context, catalog: Catalog, table: Table) -> None:
+    """A key may have come. What few statements need is imported by these."""
+    from louver.trusted.executor.define import tagging
+
+    tagging.settle(context, catalog, table)
 
 
 def _count_nulls(context: Context, table: Table) -> None:
@@ -217,7 +228,10 @@ def _rewrite(
     action: Sequence[Token],
 ) -> None:
     """The table anew under fresh ids and row numbers, so that no old row fits into it."""
-    fresh = Table(table.schema, table.name, catalog.take_table_id(), runs_known=True)
+    fresh = Table(
+        table.schema, table.name, catalog.take_table_id(), counted=table.counted,
+        runs_known=table.counted,
+    )  # fmt: skip
     declared = constraints.read(context.local.binder, table.schema, table.name)
     tables.require_uncollated(columns, declared)
     protections: dict[str, Protection] = {}
@@ -236,8 +250,9 @@ def _rewrite(
         )
     join_groups.carry(catalog, table, fresh, protections, declared)
     tables.settle_helpers(fresh)
-    keys = constraints.keys(context.local.binder, table.schema, table.name)
-    representations.tag(fresh, keys, context.backend)
+    from louver.trusted.executor.define import tagging
+
+    representations.tag(fresh, tagging.keys_of(context, fresh), context.backend)
     context.ledger.carry(
         facts.moved(context.ledger.facts(), table, fresh), f"ALTER TABLE {table.label}"
     )

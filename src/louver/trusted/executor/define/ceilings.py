@@ -7,7 +7,7 @@ from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import encrypting, rebuilding
-from louver.trusted.executor.schema import declarations, head, representations, tables
+from louver.trusted.executor.schema import declarations, head, tables
 from louver.trusted.vault import scheme
 from louver.trusted.vault.levels import allows
 from louver.trusted.vault.protection import SEALED
@@ -53,8 +53,9 @@ def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
             )
             context.storage.drop_columns(working, tables.let_go_of_kept(working))
         rebuilding.fit(context, working, changed)
-        if not representations.may_tag(working):
-            rebuilding.let_go_of_tags(context, working)
+        from louver.trusted.executor.define import tagging
+
+        tagging.settle(context, catalog, working)
     if not held or not allows(held, level):
         notices += cardinality.declared(table, level, changed)
     return Answer(notices=notices)

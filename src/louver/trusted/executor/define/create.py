@@ -127,14 +127,15 @@ def _at_home(
     elif start.kind == "MACRO":
         covering_macros.require(context, start, text.plain, tokens)
     values = home_values(text, parameters)
-    table = rows_before = None
+    table = None
     if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
         constraint_check.require_no_variable(context, [text.plain], "Whether the index can be made")
         table = fill.table_of_index(context.catalog, tokens)
-        rows_before = fill.read(context, table) if table else None
     if not start.temporary:
         temporary_objects.independent(context, start, text.home, values)
     with temporary_objects.changing(context, start.temporary) as catalog:
+        # Read within the change: no row comes between.
+        rows_before = fill.read(context, table) if table is not None else None
         change = objects.run(context, text.home, values, macros=start.kind == "MACRO")
         if table is not None and rows_before is not None:
             fill.tried(context, table, rows_before, text.home)
@@ -142,6 +143,10 @@ def _at_home(
         for key, schema, name in change.added:
             kind = "MACRO" if key == "MACRO TABLE" else key
             objects.remember(context, catalog, HomeObject(kind, schema, name, text.home))
+        if table is not None:
+            from louver.trusted.executor.define import tagging
+
+            tagging.settle(context, catalog, catalog.tables[table.key])
     return Answer()
 
 

@@ -24,7 +24,6 @@ from louver.trusted.executor.schema import (
     constraints,
     head,
     objects,
-    sequences,
     tables,
 )
 from louver.trusted.executor.stated import Stated
@@ -128,7 +127,6 @@ def run(
             if kind == "TABLE":
                 table = _stored(context, catalog, (schema, name), parts, sources, rows)
                 notices += cardinality.declared(table) + new_tables.noticed(context, table)
-        sequences.save(context.local, catalog)
     # Of several statements DuckDB reports no count.
     count = -1 if by_rows else rows.num_rows if rows is not None else 0
     return Answer(

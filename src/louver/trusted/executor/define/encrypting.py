@@ -42,7 +42,7 @@ from louver.wire.messages import Statement
 
 BATCH_ROWS = 65_536
 """Rows read and written at a time."""
-SETTING = "encrypting"
+SETTING = rebuilding.CHANGING
 """The catalog's setting with the unfinished changes, by column id."""
 _FIELDS = (
     "encrypted", "scheme", "ceiling", "generation", "stored", "layers", "group", "low", "bits",
@@ -267,6 +267,9 @@ def _finish(context: Context, start: head.Head, name: str) -> bool:
         }
         context.storage.drop_columns(table, gone + tables.settle_helpers(table))
         declarations.require_around(context, catalog, table)
+        from louver.trusted.executor.define import tagging
+
+        tagging.settle(context, catalog, table)
     return True
 
 

@@ -18,9 +18,10 @@ from louver.trusted.vault.catalog import Catalog, Table
 
 def read(context: Context, table: Table) -> pa.Table | None:
     """Every row of a table, opened; None when it has none."""
-    if not table.row_count:
+    if table.counted and not table.row_count:
         return None
-    return storage.whole(context.storage, table).drop_columns([storage.ROW_ID])
+    rows = storage.whole(context.storage, table)
+    return rows.drop_columns([storage.ROW_ID]) if rows.num_rows else None
 
 
 def tried(context: Context, table: Table, rows: pa.Table, sql: str) -> pa.Table:

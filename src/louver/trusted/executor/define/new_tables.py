@@ -32,7 +32,9 @@ def stored(
 ) -> Table:
     """A declared table in the catalog and on the server."""
     binder, backend = context.local.binder, context.backend
-    table = tables.build(catalog, *key, columns, protection, binder, backend)
+    table = tables.build(
+        catalog, *key, columns, protection, binder, backend, counted=context.state.counts
+    )
     catalog.add(table)
     context.storage.create(table)
     return table

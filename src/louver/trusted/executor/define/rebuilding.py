@@ -7,14 +7,14 @@ the keys of layers that it once opened, and must not open new codes by them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import row_writer, server_storage
+from louver.trusted.executor import row_writer, server_rows
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import constraints, representations, tables
@@ -25,6 +25,8 @@ from louver.wire.messages import Statement
 
 BATCH_ROWS = 131_072
 """Rows read, sealed and written at a time."""
+CHANGING = "encrypting"
+"""The entry of the catalog's settings for columns whose encryption is being changed, by id."""
 _FRESH = "louver_fresh"
 _GENERATIONS = 1 << 32
 
@@ -46,19 +48,21 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
         for name, type_ in representations.columns_of(column, context.backend, fresh):
             sql = context.backend.add_column(table, name, type_)
             context.engine.run(Statement(sql, kind="ddl"))
-        if table.row_count:
+        if table.row_count or not table.counted:
             _seal_again(context, table, column)
     return fresh, gone
 
 
-def let_go_of_tags(context: Context, table: Table) -> None:
-    """Keys are decided locally from now on: DuckDB drops no column that is UNIQUE, so the server
-    forgets what it holds. Behind every change of the table's columns, within a transaction.
+def let_go_of_tags(context: Context, table: Table, only: Sequence[str] | None = None) -> None:
+    """Keys (``only`` those with these columns of tags) are decided locally from now on: DuckDB
+    drops no column that is UNIQUE, so the server forgets what it holds. Behind every change of the
+    table's columns, within a transaction.
     """
-    if table.tags:
-        sql = context.backend.clear(table, list(table.tags))
+    gone = list(table.tags) if only is None else only
+    if gone:
+        sql = context.backend.clear(table, gone)
         context.engine.run(Statement(sql, kind="write"))
-        table.tags = {}
+        table.tags = {name: ids for name, ids in table.tags.items() if name not in gone}
 
 
 def detailed(context: Context, table: Table, column: Column) -> Protection:
@@ -78,10 +82,10 @@ def _seal_again(context: Context, table: Table, column: Column) -> None:
         row_ids, values = _read(context, table, column, first, last)
         column.generation = fresh
         # A database of an earlier release did not note which columns of text hold a NULL.
-        server_storage.widen(column, pa.chunked_array([values]))
+        server_rows.widen(column, pa.chunked_array([values]))
         statement = schemes.seal(context.columns, table, column, values, row_ids)
         done += write(context, table, pa.table({"louver_row": row_ids, **statement}))
-    if done != table.row_count:
+    if table.counted and done != table.row_count:
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=done)
 
 

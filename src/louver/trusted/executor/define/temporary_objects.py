@@ -75,7 +75,8 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
         with transaction.writing(context, schema_changed=True) as catalog:
             yield catalog
         return
-    home, catalog = context.local, context.catalog
+    catalog = transaction.own_catalog(context) if context.in_transaction else context.catalog
+    home = context.local
     before = list(catalog.objects)
     context.state.redefined = True
     if context.in_transaction:

@@ -16,6 +16,9 @@ _SAME = (
 #: What Python and DuckDB print alike.
 _PRINTED_ALIKE = (pa.types.is_integer, pa.types.is_string, pa.types.is_boolean)
 _FEW_VALUES = 1_000
+#: From the year 1 to 9999, in days since 1970, and how long one is.
+_DAYS = (-719_162, 2_932_897)
+_MICROSECONDS = 86_400_000_000
 
 
 def extended(type_: pa.DataType) -> bool:
@@ -28,6 +31,33 @@ def extended(type_: pa.DataType) -> bool:
 def same(type_: pa.DataType) -> bool:
     """Whether Arrow gives the Python values that DuckDB gives; it then does so sooner."""
     return any(is_one(type_) for is_one in _SAME)
+
+
+def are_same(rows: pa.Table) -> bool:
+    """Whether Arrow gives the Python values of some rows that DuckDB gives, and sooner."""
+    few = rows.num_rows * rows.num_columns <= _FEW_VALUES
+    known = (same(c.type) or (few and _is_finite(c)) for c in rows.columns)
+    return bool(rows.num_columns) and all(known)
+
+
+def _is_finite(column: pa.ChunkedArray) -> bool:
+    """Whether these are dates or moments of Python's years, which infinity is beyond."""
+    type_ = column.type
+    if pa.types.is_date32(type_):
+        low, high = _DAYS
+    elif type_ == pa.timestamp("us"):
+        low, high = (day * _MICROSECONDS for day in _DAYS)
+    else:
+        return False
+    numbers = (
+        chunk.view(pa.int32() if type_.bit_width == 32 else pa.int64()) for chunk in column.chunks
+    )
+    return all(
+        low <= number < high
+        for part in numbers
+        for number in part.to_pylist()
+        if number is not None
+    )
 
 
 def texts(rows: pa.Table) -> list[tuple[str | None, ...]] | None:
@@ -64,6 +94,8 @@ def readable(rows: Any) -> Any:
     """
     if isinstance(rows, pa.Table | pa.RecordBatch):
         for position, field in enumerate(rows.schema):
+            if not field.type.num_fields:
+                continue
             type_ = _without_labels(field.type, in_list=False)
             if type_ != field.type:
                 texts = rows.column(position).cast(type_)

@@ -54,8 +54,7 @@ class LocalEngine:
         self._changed: dict[str, str] = {}
         self.variables = Variables()
         self.temporary = Temporary()
-        self.path = SearchPath()
-        self.files = Files()
+        self.path, self.files = SearchPath(), Files()
         self._repeated = Repeated(self.workspace)
         self.unresolved: list[HomeObject] = []
         #: changes when names, types or settings may mean something else
@@ -297,7 +296,8 @@ class LocalEngine:
     ) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name; see `Repeated.run`."""
         with translated(), CtrlC(self.workspace.interrupt):
-            return self._repeated.run(name, columns, rows, sql, parameters)
+            self.last_columns, rows = self._repeated.run(name, columns, rows, sql, parameters)
+            return rows
 
     @contextmanager
     def _filled(self, answers: Answers, *, keeps: bool) -> Iterator[None]:
@@ -359,7 +359,7 @@ class LocalEngine:
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that DuckDB gives."""
-        if rows.num_columns and all(arrow_values.same(field.type) for field in rows.schema):
+        if arrow_values.are_same(rows):
             return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         with self.reading(rows) as connection:
             return connection.fetchall()

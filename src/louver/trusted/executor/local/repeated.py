@@ -1,7 +1,7 @@
 """Queries over a few rows that come in from elsewhere, of which only the rows are new.
 
-What such a query reads is a stream, which is opened anew whenever it runs. So nothing is filled,
-registered or parsed again where only the rows are others.
+What such a query reads is a stream, which is opened anew whenever it runs; of very few rows it is
+their values. So nothing is filled, registered or parsed again where only the rows are others.
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ from louver.trusted.executor.local import arrow_values
 
 MOST = 256
 _ALL = 1 << 62
+MOST_VALUES = 64
+"""Values of the rows that stand in the query as values; DuckDB opens a stream sooner than more."""
+#: Arrow types whose Python values DuckDB casts to the column's very same ones.
+_SAME = (
+    pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string,
+    pa.types.is_binary, pa.types.is_decimal128,
+)  # fmt: skip
 
 Columns = Sequence[tuple[str, str]]
 
@@ -48,30 +55,39 @@ class Repeated:
     def run(
         self, name: str, columns: Columns, rows: pa.Table, sql: str,
         parameters: Sequence[object] | Mapping[str, object] = (),
-    ) -> pa.Table:  # fmt: skip
-        """A query over `rows`, which stand under a name.
+    ) -> tuple[list[tuple[str, str]], pa.Table]:  # fmt: skip
+        """A query over `rows`, which stand under a name: the columns of its answer, and the answer.
 
         Args:
             name: what the query calls the rows.
             columns: a name and a DuckDB type for each column of the rows.
             rows: their columns are of these types, or cast to them.
             sql: the query, without WITH; it reads nothing else.
-            parameters: the values of its placeholders.
+            parameters: the values of its placeholders, which have numbers where they are a list.
         """
+        if "?" not in sql and not isinstance(parameters, Mapping):
+            few = _as_values(columns, rows, len(parameters))
+            if few is not None:
+                text = f"WITH {quoted(name)} AS ({few[0]}) {sql}"
+                return self._answer(text, [*parameters, *few[1]])
         rows = arrow_values.readable(rows)
         incoming = self._ready(tuple(columns), rows.schema)
         items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
         # No filter goes through a LIMIT: Arrow would decide it, to which NaN is greater than
         # nothing and some types are unknown.
         fenced = f"SELECT {items} FROM {incoming.reads} LIMIT {_ALL}"
-        entries = f"WITH {quoted(name)} AS ({fenced})"
-        text = f"{entries} {sql}"
-        statement = self._statements.get(text) or self._connection.extract_statements(text)[0]
         incoming.rows = rows
         try:
-            reply = self._connection.execute(statement, parameters or None).to_arrow_table()
+            return self._answer(f"WITH {quoted(name)} AS ({fenced}) {sql}", parameters)
         finally:
             incoming.rows = incoming.nothing
+
+    def _answer(
+        self, text: str, parameters: Sequence[object] | Mapping[str, object]
+    ) -> tuple[list[tuple[str, str]], pa.Table]:
+        statement = self._statements.get(text) or self._connection.extract_statements(text)[0]
+        done = self._connection.execute(statement, parameters or None)
+        reply = arrow_values.described(done), done.to_arrow_table()
         if text not in self._statements:
             while len(self._statements) >= MOST:
                 self._statements.pop(next(iter(self._statements)))
@@ -103,3 +119,24 @@ class Repeated:
         self._connection.unregister(reads)
         mark = f"{reads} LIMIT"
         self._statements = {s: known for s, known in self._statements.items() if mark not in s}
+
+
+def _as_values(columns: Columns, rows: pa.Table, after: int) -> tuple[str, list[Any]] | None:
+    """A query of very few rows, whose values are placeholders after so many others, and these
+    values; None where a stream is the better way.
+    """
+    if not 0 < rows.num_rows * len(columns) <= MOST_VALUES:
+        return None
+    chosen = rows.select([name for name, _ in columns])
+    if not all(any(is_one(field.type) for is_one in _SAME) for field in chosen.schema):
+        return None
+    width = len(columns)
+    groups = (
+        ", ".join(f"${after + row * width + i}::{type_}" for i, (_, type_) in enumerate(columns, 1))
+        for row in range(rows.num_rows)
+    )
+    names = ", ".join(quoted(name) for name, _ in columns)
+    by_column = [column.to_pylist() for column in chosen.columns]
+    values = [value for row in zip(*by_column, strict=True) for value in row]
+    listed = ", ".join(f"({group})" for group in groups)
+    return f"SELECT * FROM (VALUES {listed}) AS louver_few({names})", values

@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import HERE, fold, keyword, quoted
 from louver.trusted.planner.sql import lexer
-from louver.trusted.vault.catalog import TEMPORARY
+from louver.trusted.vault.catalog import TEMPORARY, Catalog, Column
 
 Place = tuple[str, str]
 """Folded schema and name."""
@@ -142,3 +142,18 @@ def _sequence_text(state: State, start: object) -> str:
         f" MINVALUE {state['min_value']} MAXVALUE {state['max_value']}"
         f" START {start} {'' if state['cycle'] else 'NO '}CYCLE"
     )
+
+
+def built_of(catalog: Catalog) -> object:
+    """All that the local engine is built of."""
+    tables = [
+        (table.schema, table.name, table.id, [_built_of(column) for column in table.columns])
+        for table in catalog.tables.values()
+    ]
+    # Temporary objects are the session's own, wherever they stand.
+    objects = sorted(catalog.objects, key=lambda item: item.temporary)
+    return tables, objects, catalog.settings
+
+
+def _built_of(column: Column) -> object:
+    return (column.name, column.type, column.id, column.nullable, column.expression)

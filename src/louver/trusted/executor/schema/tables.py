@@ -46,9 +46,12 @@ def build(
     protections: Mapping[str, Protection],
     connection: duckdb.DuckDBPyConnection,
     backend: Backend,
+    *,
+    counted: bool,
 ) -> Table:
     """A table of the catalog for one with these columns, whose constraints ``connection`` knows."""
-    table = Table(schema, name, catalog.take_table_id(), runs_known=True)
+    counted = counted or not backend.concurrent
+    table = Table(schema, name, catalog.take_table_id(), counted=counted, runs_known=counted)
     declared = constraints.read(connection, schema, name)
     require_uncollated(columns, declared)
     constraints.require_stable(label_of(schema, name), columns, declared)

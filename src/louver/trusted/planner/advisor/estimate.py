@@ -59,6 +59,10 @@ def of_plan(
 def _of_remote(
     remote: RemoteQuery, resolver: Resolver, servers: Servers, shape: lexer.Shape, link: cost.Link
 ) -> Estimate:
+    if remote.lookup is not None and remote.lookup.rest is not None:
+        steps = (remote.lookup.first, remote.lookup.rest)
+        first, rest = (_of_remote(step, resolver, servers, shape, link) for step in steps)
+        return first + rest
     tables = [resolver.catalog.by_id(other.table) for other in (*remote.sources, *remote.inner)]
     read = [float(table.row_count) for table in tables]
     costs = servers.backend_of(tables[0]).costs

@@ -42,10 +42,23 @@ def without_text_codes(catalog: Catalog) -> Catalog:
     """
     entries = catalog.copy()
     for table in entries.tables.values():
+        texts = {column.id for column in table.columns if column.type == "VARCHAR"}
+        table.tags = {name: ids for name, ids in table.tags.items() if not texts & set(ids)}
         for column in table.columns:
             if column.type == "VARCHAR":
                 for name in [name for name in column.stored if scheme_of(name).answers]:
                     del column.stored[name]
+    return entries
+
+
+def without_codes(catalog: Catalog) -> Catalog:
+    """The catalog as if the server held nothing that a constant can be compared with."""
+    entries = catalog.copy()
+    for table in entries.tables.values():
+        table.tags = {}
+        for column in filter(lambda column: column.encrypted, table.columns):
+            for name in [n for n in column.stored if {"=", "<"} & set(scheme_of(n).answers)]:
+                del column.stored[name]
     return entries
 
 

@@ -26,6 +26,7 @@ from louver.trusted.planner.ir.nodes import (
     Slot,
     Sql,
     Summed,
+    Tag,
     Template,
     Term,
     Update,
@@ -36,10 +37,12 @@ from louver.trusted.planner.ir.nodes import (
     terms_of,
     wire_update,
 )
-from louver.trusted.planner.ir.plan import ChangePlan, Plan
+from louver.trusted.planner.ir.plan import ChangePlan, Plan, RowChange, Stretch
 from louver.trusted.planner.ir.remote import (
+    LOOKUP_ROWS,
     SEALED,
     Joined,
+    Lookup,
     Output,
     Probe,
     RemoteQuery,
@@ -48,6 +51,7 @@ from louver.trusted.planner.ir.remote import (
 )
 
 __all__ = [
+    "LOOKUP_ROWS",
     "PLAIN_KEY",
     "SEALED",
     "Added",
@@ -62,6 +66,7 @@ __all__ = [
     "Joined",
     "Key",
     "LiteralValue",
+    "Lookup",
     "Node",
     "Numbers",
     "Opening",
@@ -71,13 +76,16 @@ __all__ = [
     "Probe",
     "Public",
     "RemoteQuery",
+    "RowChange",
     "RowFilter",
     "Share",
     "SharedExpr",
     "Slot",
     "Sql",
+    "Stretch",
     "Summed",
     "TableRef",
+    "Tag",
     "Template",
     "Term",
     "Update",

@@ -122,7 +122,8 @@ class Code:
     ``onion`` is the representation that is asked. ``sign`` is the
     comparison: for ord the code is that of the boundary which the comparison draws. ``text`` is
     the local engine's, with ``⟪i⟫`` for the statement's i-th number; ``stored`` is the code's type
-    (`vault.stored_types`).
+    (`vault.stored_types`). A code of several columns together is that of the first, and ``more``
+    are the others.
     """
 
     onion: str
@@ -131,6 +132,7 @@ class Code:
     sign: str
     text: str
     stored: str
+    more: tuple[Code, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,14 @@ class Public:
     scheme: str
 
 
-Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | Public
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """The ``index``-th of the tags of keys that a read is given beside its text (spec/key.md)."""
+
+    index: int
+
+
+Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | Public | Tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +249,7 @@ class Opening:
     state: str
 
 
-Bindable = UpdateConstant | Share | Fixed | Code | Public
+Bindable = UpdateConstant | Share | Fixed | Code | Public | Tag
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,33 @@ class Plan:
     columns: tuple[str, ...] = ()
 
 
+Stretch = tuple[int, int]
+"""Tokens of a statement, from the first to before the last; (0, 0) for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """How a change of one table decides each row by itself, by stretches of its own text.
+
+    ``alias`` is what the text calls the table where that is not its name. Of the columns ``sets``
+    each gets its expression in its type. ``reads`` are the columns that the text names. ``checks``
+    are conditions of the table on the new rows, which read ``checked``; what does not meet one, or
+    is NULL in one of ``required``, is for the dry run to refuse. ``by_codes`` tells whether the
+    condition of the text compares codes with constants only, as the server did.
+    """
+
+    deletes: bool
+    alias: str
+    where: Stretch
+    sets: tuple[tuple[str, Stretch], ...]
+    returning: Stretch
+    reads: frozenset[str]
+    required: frozenset[str] = frozenset()
+    checks: tuple[str, ...] = ()
+    checked: frozenset[str] = frozenset()
+    by_codes: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
     """The plan of one UPDATE, DELETE, MERGE or INSERT with a way out for conflicts; tables by id.
@@ -49,9 +76,11 @@ class ChangePlan:
     The dry run holds the rows of all of ``rehearsed``, parents before their children: the target,
     what is read, what refers to the target and what these refer to. ``names`` are all folded names
     that the text reaches through views and macros, temporary tables among them. ``rows`` is how the
-    target's rows are read, as a query of one table; None where all of them are. ``stand_in`` is the
+    rows are read, as one query per table of ``rehearsed``; None where all of them are. Temporary
+    tables then take the places of what is only read. ``stand_in`` is the
     text of a temporary table that takes the target's place in the dry run, without what the change
-    cannot break; "" where it is the target itself.
+    cannot break; "" where it is the target itself. ``each`` tells how the rows are decided one by
+    one where no dry run need be made of them; None where it must.
     """
 
     target: int
@@ -60,3 +89,5 @@ class ChangePlan:
     names: frozenset[str]
     rows: Plan | None = None
     stand_in: str = ""
+    free: Stretch = (0, 0)
+    each: RowChange | None = None

@@ -76,6 +76,25 @@ class Probe:
     merged: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """Rows of one table looked up in two steps. ``first`` reads the row numbers and the columns of
+    ``condition``, which is decided locally; ``rest`` reads the other columns, of the rows that pass
+    by their numbers, or of all rows where that costs less. None where there are no others.
+
+    ``condition`` is the local engine's text over the columns of ``first``, which it calls
+    `LOOKUP_ROWS`, with ``⟪i⟫`` for the statement's i-th number.
+    """
+
+    first: RemoteQuery
+    rest: RemoteQuery | None
+    condition: str
+
+
+LOOKUP_ROWS = "louver_looked"
+"""What the condition of a look-up calls the rows that it decides on."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class RemoteQuery:
     """One query for the server, and the home table that its opened answer fills.
@@ -83,7 +102,8 @@ class RemoteQuery:
     ``counted`` names the answer's column that counts all rows of the one table, if there is one.
     ``inner`` are the tables within the conditions of WHERE. ``rows`` and ``width`` are what the
     answer is expected to have: rows, and bytes of each; 0 where nothing is expected. ``probes``
-    are of tables of a lake. ``filters`` are conditions within aggregates.
+    are of tables of a lake. ``filters`` are conditions within aggregates. With a ``lookup`` the
+    rows are read in its two steps.
     """
 
     home: tuple[str, str]
@@ -103,6 +123,7 @@ class RemoteQuery:
     width: int = 0
     probes: tuple[Probe, ...] = ()
     filters: tuple[Node, ...] = ()
+    lookup: Lookup | None = None
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""
@@ -136,9 +157,11 @@ class RemoteQuery:
 @dataclass(frozen=True, slots=True)
 class RowFilter:
     """Conditions that the server applies before it sends the rows that a change reads, with the
-    statement's numbers. What that shows is in the ledger already, from the plan that they are of.
+    statement's numbers, or the look-up of these rows. What that shows is in the ledger already,
+    from the plan that they are of.
     """
 
     source: TableRef
     nodes: tuple[Node, ...]
     literals: tuple[str, ...]
+    lookup: Lookup | None = None

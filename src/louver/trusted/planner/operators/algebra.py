@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from louver.trusted.planner.ir import (
     PLAIN_KEY,
@@ -178,6 +179,11 @@ def same_family(left: Numeric, right: Numeric) -> bool:
 def bits(low: int, high: int) -> int:
     """The bits of the largest magnitude in an interval."""
     return max(abs(low), abs(high)).bit_length()
+
+
+def most_rows(scope: Scope) -> int:
+    """No join of a block's tables has more rows, and so no group."""
+    return prod(max(source.table.most_rows, 1) for source in scope.sources)
 
 
 def stays_signed(low: int, high: int, scope: Scope, factor_bits: int = 0) -> bool:

@@ -23,7 +23,13 @@ from louver.trusted.planner.sql.scope import Scope, coded, typed
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 from louver.trusted.vault.scheme import Answer, representation
-from louver.trusted.vault.types import UNORDERED, family
+from louver.trusted.vault.types import (
+    UNORDERED,
+    decimal_scale,
+    decimal_width,
+    family,
+    value_range,
+)
 
 # What a constant expression is made of: nothing here depends on a row, on chance or on a clock.
 _CONSTANT = (
@@ -32,6 +38,7 @@ _CONSTANT = (
 )  # fmt: skip
 _MARKER = re.compile(r"⟪(\d+)⟫")
 _MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"))
+_MOST_DIGITS = 38
 _UNTOLD = ("text", "blob", "uuid")
 """Domains of which order codes know the first eight bytes only, or none at all."""
 
@@ -211,6 +218,19 @@ def constant(
     return Code(onion, value.table, value.column, sign, text, stored)
 
 
+def constant_type(node: exp.Expr, scope: Scope) -> str:
+    """DuckDB's type of a constant expression as it is written; empty where it has none."""
+    text = constant_text(node, scope, texts_open=True)
+    return "" if text is None else _type_of(_filled(text, scope), scope)
+
+
+def holds(column: str, constant_type: str) -> bool:
+    """Whether every value of a constant's type is one of a column's, but for its size."""
+    if family(constant_type) != "number" or family(column) != "number":
+        return column == constant_type
+    return decimal_scale(constant_type) <= decimal_scale(column)
+
+
 def _type_of(text: str, scope: Scope) -> str:
     """DuckDB's type of a constant expression; empty where it has none."""
     known = scope.types.get(text)
@@ -229,8 +249,19 @@ def _comparable(column: str, constant_type: str) -> bool:
     if column in _MOMENTS and constant_type in _MOMENTS:
         return True
     if family(constant_type) == "number":
-        return family(column) == "number" or column == "DOUBLE"
+        return column == "DOUBLE" or (family(column) == "number" and _fit(column, constant_type))
     return False
+
+
+def _fit(column: str, constant_type: str) -> bool:
+    """Whether every value of a column has a place in the DECIMAL in which it and a constant are
+    compared; else DuckDB fails for some rows.
+    """
+    limits = value_range(column)
+    if limits is None or not any(map(decimal_width, (column, constant_type))):
+        return True
+    digits = len(str(limits[1])) - decimal_scale(column)
+    return digits + max(decimal_scale(column), decimal_scale(constant_type)) <= _MOST_DIGITS
 
 
 def constant_text(node: exp.Expr, scope: Scope, *, texts_open: bool = False) -> str | None:

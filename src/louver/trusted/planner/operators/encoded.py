@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from louver.names import keyword
 from louver.trusted.planner.ir import Column, Node, Plain, Public, Sql, Summed
-from louver.trusted.planner.operators import codes
+from louver.trusted.planner.operators import algebra, codes
 from louver.trusted.planner.operators.rule import Aggregate
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.selection import Unsplit
@@ -112,7 +112,7 @@ def _summed(
 ) -> Summed | None:
     if row.sums is None or not value.has(row.representations[0].name):
         return None
-    rows = scope.pairs(frozenset(source.slot for source in scope.sources))
+    rows = algebra.most_rows(scope)
     whole = scope.whole and value.when is None
     parts = row.sums(Addends(scope.declared(value), what, rows, whole))
     nodes = [(part.name, _aggregated(row, part, value, scope)) for part in parts]

@@ -177,7 +177,7 @@ def summed(value: SharedExpr, type_: str, scope: Scope) -> SharedExpr | None:
     """The sum of a secret over the rows of a group, or None where it might not fit."""
     if family(value.type) != "number" or scale_of(type_) != value.scale:
         return None
-    rows = _most_rows(scope)
+    rows = algebra.most_rows(scope)
     low, high = min(value.low, 0) * rows, max(value.high, 0) * rows
     if not fits(low, high, type_) or not algebra.stays_signed(low, high, scope):
         return None
@@ -188,14 +188,6 @@ def summed(value: SharedExpr, type_: str, scope: Scope) -> SharedExpr | None:
     scope.leak("sdb.sum", value)
     call = Call("sdb_sum", (gathered,))
     return replace(algebra.under(value, call, target), low=low, high=high, type=type_)
-
-
-def _most_rows(scope: Scope) -> int:
-    """No group has more rows than the product of the tables."""
-    rows = 1
-    for source in scope.sources:
-        rows *= max(source.table.row_count, 1)
-    return rows
 
 
 def tag(value: SharedExpr, scope: Scope) -> Node:

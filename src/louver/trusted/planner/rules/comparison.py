@@ -21,6 +21,12 @@ before  WHERE A < 5   after  WHERE A_ord <= $1    $1 the code of the largest val
 before  ON T.A = U.B  after  ON T.A_eq = U.B_eq   both under the key of their join group
 Leaks: opens the layer that the comparison reads: level equality for = and <>, order for the rest.
 
+The tag of a key, of which the column is all (`operators.keys`; a key of several columns is looked
+for where their conditions are joined by AND, or where rows are compared):
+before  WHERE K = 5               after  WHERE T_key = $1   $1 the tag of the key that holds 5
+before  WHERE (A, B) = (5, 'x')   after  WHERE T_key = $1   $1 the tag of the key (5, 'x')
+Leaks: level access: which row was asked for, and that a key is asked for again.
+
 The index of a lake's files (BF-EDS, section 4.3):
 before  WHERE A < 5   after  only files whose range of A meets [lowest, 5)
 Leaks: level access: which files hold a value in the range; equal and overlapping ranges show.
@@ -31,7 +37,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from louver.trusted.planner.ir import SharedExpr, Sql
-from louver.trusted.planner.operators import algebra, codes, shares
+from louver.trusted.planner.operators import algebra, codes, keys, shares
 from louver.trusted.planner.operators.algebra import Numeric
 from louver.trusted.planner.operators.rule import Rule, Value
 from louver.trusted.planner.sql.scope import Scope
@@ -65,6 +71,18 @@ def equi_join(
 
 def two_shares(node: exp.Expr, scope: Scope, left: Numeric, right: Numeric) -> Predicate | None:
     return shares.compare(left, right, SIGNS[type(node)], scope)
+
+
+def key(node: exp.Expr, scope: Scope, left: exp.Column, right: exp.Expr) -> Predicate | None:
+    return keys.equals(left, right, scope)
+
+
+def key_last(node: exp.Expr, scope: Scope, left: exp.Expr, right: exp.Column) -> Predicate | None:
+    return keys.equals(right, left, scope)
+
+
+def key_row(node: exp.Expr, scope: Scope, left: exp.Tuple, right: exp.Tuple) -> Predicate | None:
+    return keys.rows(left, (right,), "=", scope) or keys.rows(right, (left,), "=", scope)
 
 
 def bucket(node: exp.Expr, scope: Scope, left: exp.Column, right: exp.Expr) -> Predicate | None:
@@ -104,6 +122,9 @@ def range_last(
 
 
 RULES: tuple[Rule[Value], ...] = (
+    Rule("key_comparison", (exp.EQ,), key),
+    Rule("key_comparison", (exp.EQ,), key_last),
+    Rule("key_comparison", (exp.EQ,), key_row),
     Rule("equi_join", (exp.EQ,), equi_join),
     Rule("bucket", _ORDERS, bucket),
     Rule("bucket", _ORDERS, bucket_last),

@@ -1,5 +1,8 @@
 """A IN (u, v, …); what it leaks is that of comparison.
 
+On the tags of a key:
+before  WHERE K IN (5, 7)   after  WHERE T_key IN ($1, $2)
+before  WHERE (A, B) IN ((5, 'x'), (7, 'y'))   after  WHERE T_key IN ($1, $2)
 On shares, with few constants:
 before  WHERE A IN (u, v)   after  WHERE (A = u) OR (A = v), each by rule comparison
 On equality codes:
@@ -15,7 +18,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from louver.trusted.planner.ir import SharedExpr, Sql
-from louver.trusted.planner.operators import codes, shares
+from louver.trusted.planner.operators import codes, keys, shares
 from louver.trusted.planner.operators.algebra import Numeric
 from louver.trusted.planner.operators.rule import Rule, Value
 from louver.trusted.planner.sql.scope import Scope
@@ -23,6 +26,16 @@ from louver.trusted.planner.sql.values import EncodedColumn, Predicate
 
 MOST = 8
 """More members than this cost the server more than shipping the column costs the client."""
+
+
+def key(node: exp.Expr, scope: Scope, value: exp.Column, *members: exp.Expr) -> Predicate | None:
+    return keys.member(value, members, scope)
+
+
+def key_rows(
+    node: exp.Expr, scope: Scope, value: exp.Tuple, *members: exp.Expr
+) -> Predicate | None:
+    return keys.rows(value, members, "IN", scope)
 
 
 def share(node: exp.Expr, scope: Scope, value: SharedExpr, *members: Numeric) -> Predicate | None:
@@ -53,6 +66,8 @@ def _any(conditions: Sequence[Predicate | None]) -> Predicate | None:
 
 
 RULES: tuple[Rule[Value], ...] = (
+    Rule("key_membership", (exp.In,), key),
+    Rule("key_membership", (exp.In,), key_rows),
     Rule("membership", (exp.In,), share),
     Rule("code_membership", (exp.In,), code),
     Rule("range_membership", (exp.In,), range_),

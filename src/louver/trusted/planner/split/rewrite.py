@@ -13,6 +13,7 @@ from sqlglot import exp
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner.ir import Plain, SharedExpr, Sql
+from louver.trusted.planner.operators import keys
 from louver.trusted.planner.operators.rule import Aggregate, Value, rewritten
 from louver.trusted.planner.rules import AGGREGATES_BY_TYPE, BY_TYPE
 from louver.trusted.planner.sql import placeholders
@@ -200,6 +201,11 @@ def predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
 def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
     if isinstance(node, exp.Paren):
         return _predicate(node.this, scope)
+    if isinstance(node, exp.And):
+        key = keys.conjunction(node, scope)
+        if key is not None:
+            return key
+        node = keys.regrouped(node, keys.finds(scope))
     if isinstance(node, exp.And | exp.Or):
         left, right = _predicate(node.this, scope), _predicate(node.expression, scope)
         if left is None or right is None:
@@ -209,7 +215,8 @@ def _predicate(node: exp.Expr, scope: Scope) -> Predicate | None:
         if left is None or right is None:
             return None
         word = "AND" if isinstance(node, exp.And) else "OR"
-        joined = Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
+        either = keys.either(left.node, right.node) if word == "OR" else None
+        joined = either or Sql(f"(⟦0⟧ {word} ⟦1⟧)", (left.node, right.node))
         secret, raises = left.secret or right.secret, left.raises or right.raises
         return Predicate(joined, secret, left.exact and right.exact, raises)
     if isinstance(node, exp.Not):

@@ -9,7 +9,7 @@ every condition once more. So home runs the text as it was written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -20,8 +20,6 @@ from louver.names import fold
 from louver.trusted.planner import choose, cost
 from louver.trusted.planner.ir import (
     SEALED,
-    Code,
-    Column,
     Node,
     Opening,
     Output,
@@ -29,6 +27,7 @@ from louver.trusted.planner.ir import (
     RemoteQuery,
     Sql,
 )
+from louver.trusted.planner.operators import keys
 from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
@@ -62,9 +61,11 @@ def plan_scans(
     link: cost.Link | None = None,
     *,
     apart: bool = False,
+    whole: Collection[int] = (),
 ) -> Plan:
     """One scan per table that the statement names, directly or through a view; where tables lie
-    ``apart``, none is reduced by another one where it lies.
+    ``apart``, none is reduced by another one where it lies. Of ``whole`` tables, by id, all columns
+    are read.
     """
     names = (
         None
@@ -80,9 +81,10 @@ def plan_scans(
     leaks: list[Fact] = []
     opens: list[Opening] = []
     for source in scanned:
-        remote = _whole(source, names)
+        remote = _whole(source, None if source.table.id in whole else names)
         if reducer is not None:
             remote = reducer.reduce(remote, source, tables, link or cost.Link(), leaks, opens)
+            remote = reducer.look_up(remote, source, tables, link or cost.Link())
         remotes.append(remote)
     by_table = {source.table.id: source for source in scanned}
     if reducer is not None and any(source.backend.keys_choose for source in scanned):
@@ -127,9 +129,8 @@ def projected(plan: Plan, tree: exp.Expr | None) -> tuple[str, ...]:
         or set(filter(tree.args.get, tree.args)) - _PLAIN
     ):
         return ()
-    (remote,), where = plan.remotes, tree.args.get("where")
-    conditions = selection.conjuncts(where.this) if where is not None else []
-    if len(conditions) != len(remote.where) or not all(map(_compares_codes, remote.where)):
+    (remote,) = plan.remotes
+    if not decided_by_codes(remote, tree.args.get("where")):
         return ()
     outputs = {fold(out.name): out.name for out in remote.outputs if out.kind != "absent"}
     names: list[str] = []
@@ -144,12 +145,15 @@ def projected(plan: Plan, tree: exp.Expr | None) -> tuple[str, ...]:
     return tuple(known) if all(known) and len(known) == len(plan.names) else ()
 
 
-def _compares_codes(node: Node) -> bool:
-    """Whether a condition is that a column's code is equal to a constant's."""
-    if not isinstance(node, Sql) or node.text != "⟦0⟧ = ⟦1⟧":
+def decided_by_codes(remote: RemoteQuery, where: exp.Where | None) -> bool:
+    """Whether the server has decided all of a condition, by codes that are equal to constants'."""
+    conditions = selection.conjuncts(where.this) if where is not None else []
+    if not all(isinstance(part.unnest(), exp.EQ | exp.In) for part in conditions):
+        # Of an OR the server may have decided less than it says.
         return False
-    stored, constant = node.children
-    return isinstance(stored, Column) and isinstance(constant, Code)
+    constants = [keys.codes_of(node) for node in remote.where]
+    decided = sum(1 + len(codes[0].more) for codes in constants if codes)
+    return all(constants) and decided == len(conditions)
 
 
 def _says_more(other: Fact, leak: Fact) -> bool:
@@ -217,18 +221,9 @@ class _Reducer:
         opens: list[Opening],
     ) -> RemoteQuery:
         """A scan filtered by what all occurrences of its table admit, if the ceilings allow it."""
-        table = scanned.table
         slots = fresh_slots()
         wanted: list[list[Push]] = []
-        for node in self._nodes:
-            if fold(node.name) != fold(table.name):
-                continue
-            owner = self._by_node.get(id(node))
-            if owner is not None and owner.table.id != table.id:
-                continue
-            elsewhere = self._resolve(node)
-            if owner is None and elsewhere is not None and elsewhere.id != table.id:
-                continue
+        for owner in self._owners(scanned.table):
             taken = self._taken(remote, owner, link, slots) if owner is not None else []
             if not taken:
                 # This occurrence needs all rows, so the others find theirs among them.
@@ -250,6 +245,37 @@ class _Reducer:
             opens += [opening for opening in push.collected.opens if opening not in opens]
         return reduced
 
+    def look_up(
+        self, remote: RemoteQuery, scanned: Source, tables: list[Table], link: cost.Link
+    ) -> RemoteQuery:
+        """A scan in two steps, where the server cannot decide the conditions and that pays."""
+        if remote.rows < cost.LEAST_ROWS:
+            return remote
+        from louver.trusted.planner.split.scans import lookups
+
+        owners = [owner for owner in self._owners(scanned.table) if owner is not None]
+        if len(owners) != len(self._owners(scanned.table)):
+            return remote
+        may_show = self._access_allowed(remote, scanned, tables)
+        return lookups.planned(
+            remote, scanned, owners, self._blocks, self._conditions, link, may_show=may_show
+        )
+
+    def _owners(self, table: Table) -> list[query_blocks.Occurrence | None]:
+        """The occurrences of a table; None for one of which nothing is known."""
+        owners: list[query_blocks.Occurrence | None] = []
+        for node in self._nodes:
+            if fold(node.name) != fold(table.name):
+                continue
+            owner = self._by_node.get(id(node))
+            if owner is not None and owner.table.id != table.id:
+                continue
+            elsewhere = self._resolve(node)
+            if owner is None and elsewhere is not None and elsewhere.id != table.id:
+                continue
+            owners.append(owner)
+        return owners
+
     def probe(self, remotes: list[RemoteQuery], sources: Mapping[int, Source]) -> list[Fact]:
         """Let tables of a lake be reduced by keys of tables that are read before them."""
         return probes.add(remotes, sources, self._blocks, self._nodes, self._conditions)
@@ -269,6 +295,9 @@ class _Reducer:
             saved = cost.seconds(remote, rows, link) - reduced_s
             if not push.is_free() and saved <= push.work_s(rows):
                 continue
+            if keys.looks_up(push.node):
+                # The index gives these rows; with another condition beside it none may be used.
+                return [push]
             taken.append(push)
             rows *= push.left
         return taken

@@ -26,7 +26,7 @@ from louver.trusted.planner.ir import (
     Sql,
     Summed,
 )
-from louver.trusted.planner.operators import encoded, shares
+from louver.trusted.planner.operators import encoded, keys, shares
 from louver.trusted.planner.operators.rule import Aggregate, Shown
 from louver.trusted.planner.split import order_limit, rewrite
 from louver.trusted.planner.sql import selection
@@ -123,7 +123,7 @@ def _conditions(select: exp.Select, scope: Scope) -> tuple[list[Node], list[exp.
     where = select.args.get("where")
     pushed: list[Predicate] = []
     rest: list[exp.Expr] = []
-    parts = selection.conjuncts(where.this if where else None)
+    parts = keys.grouped(selection.conjuncts(where.this if where else None), keys.finds(scope))
     decided = [rewrite.predicate(part, scope) for part in parts]
     plain = all(item is not None and item.exact and not item.secret for item in decided)
     for part, item in zip(parts, decided, strict=True):

@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import overload
 
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
+from louver.trusted.planner.sql.tokenizer import tokenized
 
 PARAMETER_PREFIX = "louver_parameter_"
+_LONGEST_KEPT = 4096
+"""Characters of a text with placeholders that is cut up once."""
 
+_WRITTEN_OUT = re.compile(r"'|(?<![\w$])\d")
 # One alternative per lexical thing that may hide a placeholder or a semicolon.
 _LEXEME = re.compile(
     r"""(?P<string>'(?:[^']|'')*')
@@ -59,12 +62,30 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
     """Cut a text into statements. ``names`` are the keys of the parameters given by name:
     only these make ``:name`` a placeholder, since ``:`` also stands in slices and structs.
     """
+    again = ("?" in sql or "$" in sql or names) and _comes_again(sql)
+    return list(_split_again(sql, names)) if again else _split(sql, names)
+
+
+def _comes_again(text: str) -> bool:
+    """Whether a text with placeholders may come again: one with other constants too rarely does."""
+    return len(text) <= _LONGEST_KEPT and _WRITTEN_OUT.search(text) is None
+
+
+@lru_cache(maxsize=256)
+def _split_again(sql: str, names: frozenset[str]) -> tuple[Text, ...]:
+    return tuple(_split(sql, names))
+
+
+def _split(sql: str, names: frozenset[str]) -> list[Text]:
     statements: list[Text] = []
     home: list[str] = []
     plain: list[str] = []
     parameters: list[int | str] = []
+    numbered = 0
 
     def close() -> None:
+        nonlocal numbered
+        numbered = 0
         text = "".join(home)
         if _has_words(text):
             # The placeholders of what is prepared get their values later, by EXECUTE.
@@ -78,7 +99,7 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
         if match is not None and match["semicolon"]:
             close()
             continue
-        key = None if match is None else _placeholder(match, parameters, names)
+        key = None if match is None else _placeholder(match, numbered, names)
         if key is None:
             home.append(piece)
             plain.append(blanked(piece) if _is_comment(match, piece) else piece)
@@ -86,15 +107,15 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
         home.append(piece if piece[0] != ":" else "$" + piece[1:])
         plain.append(f" {PARAMETER_PREFIX}{len(parameters)} ")
         parameters.append(key)
+        numbered += isinstance(key, int)
     close()
     return statements
 
 
-def _placeholder(
-    match: re.Match[str], so_far: Sequence[int | str], names: frozenset[str]
-) -> int | str | None:
+def _placeholder(match: re.Match[str], numbered: int, names: frozenset[str]) -> int | str | None:
+    """The key of a placeholder, behind so many ``numbered`` ones."""
     if match["question"]:
-        return sum(1 for key in so_far if isinstance(key, int)) + 1
+        return numbered + 1
     if match["numbered"]:
         return int(match["numbered"][1:])
     if match["named"]:
@@ -107,13 +128,13 @@ def _placeholder(
 def filled(sql: str, texts: Mapping[str, str]) -> str:
     """A statement with texts in the place of some placeholders, by folded name or number."""
     pieces: list[str] = []
-    keys: list[int | str] = []
+    numbered = 0
     for match, piece in _pieces(sql):
-        key = None if match is None else _placeholder(match, keys, frozenset())
+        key = None if match is None else _placeholder(match, numbered, frozenset())
         if key is None:
             pieces.append(piece)
             continue
-        keys.append(key)
+        numbered += isinstance(key, int)
         pieces.append(texts.get(fold(str(key)), f"${key}"))
     return "".join(pieces)
 
@@ -189,11 +210,20 @@ def blanked(comment: str) -> str:
 
 def tokens(text: str) -> list[Token]:
     """Sqlglot's tokens of a text; raises ``sql.syntax`` where it cannot be cut into tokens."""
+    again = PARAMETER_PREFIX in text and _comes_again(text)
+    return list(_tokens_again(text)) if again else _tokens(text)
+
+
+@lru_cache(maxsize=256)
+def _tokens_again(text: str) -> tuple[Token, ...]:
+    return tuple(_tokens(text))
+
+
+def _tokens(text: str) -> list[Token]:
     try:
-        raw = DuckDB.Tokenizer().tokenize(text)
+        return tokenized(text)
     except TokenError as error:
         raise errors.make("sql.syntax", detail=str(error)) from None
-    return list(raw)
 
 
 def between(text: str, parts: Sequence[Token]) -> str:

@@ -6,13 +6,29 @@ beside a statement stays on the user's machine.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from louver.trusted.planner.sql.tokenizer import tokenized
 
 LOCAL_DIALECT = "duckdb"
 """The language of the local engine, which is the user's as well."""
 _DIALECT = DuckDB()
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+#: Operators that DuckDB reads before its other comparisons, and sqlglot along with them.
+_EARLY = {"==", "~", "~~", "~~*", "^@"}
+#: Operators that DuckDB reads after arithmetic, and sqlglot before it; and where one ends a value.
+_LATE = {"@", "!"}
+#: What both read before either of these.
+_OPERANDS = (
+    exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast, exp.Add, exp.Sub, exp.Mul,
+    exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Upper, exp.Lower, exp.Length, exp.Coalesce,
+    exp.Anonymous, exp.Query,
+)  # fmt: skip
 
 
 def local_text(node: exp.Expr) -> str:
@@ -49,7 +65,38 @@ def parse_all(sql: str) -> list[exp.Expr | None]:
     Raises:
         SqlglotError: where it cannot be read.
     """
-    tokens = _DIALECT.tokenize(sql)
+    tokens = tokenized(sql)
     for token in tokens:
         token.comments.clear()
-    return _DIALECT.parser().parse(tokens, sql)
+    trees = _DIALECT.parser().parse(tokens, sql)
+    spelled = {token.text for token in tokens if token.token_type not in _QUOTED}
+    if spelled & _LATE or (spelled & _EARLY and not all(map(_is_plain, trees))):
+        raise SqlglotError("operators whose order is another one in DuckDB")
+    for tree in trees:
+        _bracket_negations(tree)
+    return trees
+
+
+def _bracket_negations(tree: exp.Expr | None) -> None:
+    """`a NOT IN (1) < b` is read as `(NOT a IN (1)) < b`, and printed so; without brackets DuckDB
+    would negate the comparison.
+    """
+    for node in reversed(list(tree.find_all(exp.Not))) if tree is not None else ():
+        around = node.parent
+        if isinstance(around, exp.Binary | exp.Predicate) and not isinstance(around, exp.Connector):
+            node.replace(exp.Paren(this=node.copy()))
+
+
+def _is_plain(tree: exp.Expr | None) -> bool:
+    """Whether no order of comparisons is another one in DuckDB: none stands within another."""
+    compared = tree.find_all(exp.Predicate, exp.RegexpLike, exp.StartsWith) if tree else ()
+    bare = tree is None or tree.find(exp.BitwiseNot) is None
+    return bare and all(isinstance(part, _OPERANDS) for node in compared for part in _sides(node))
+
+
+def _sides(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What a comparison compares without brackets around it."""
+    for name in ("this", "expression", "low", "high"):
+        part = node.args.get(name)
+        if isinstance(part, exp.Expr):
+            yield part

@@ -80,6 +80,8 @@ _AGGREGATES = (
     " Min Mode PercentileCont PercentileDisc Quantile Stddev StddevPop StddevSamp Sum Variance"
     " VariancePop"
 ).split()
+#: The parts of an IN over a list.
+_MEMBERS = {"this", "expressions"}
 #: Nodes that may surround the arguments of an aggregate.
 _WITHIN = ("Filter", "Where", "Distinct", "WithinGroup", "IgnoreNulls")
 
@@ -157,6 +159,23 @@ def _aggregates() -> frozenset[type]:
 @cache
 def _within() -> frozenset[type]:
     return _classes(_WITHIN)
+
+
+def compared_in_pairs(node: exp.Expr) -> list[tuple[exp.Expr, ...]]:
+    """What a condition compares with each other: ``(a, b) = (u, v)`` and ``(a, b) IN ((u, v), …)``
+    are made of ``a = u`` and ``b = v``; of any other one all parts are taken together.
+    """
+    if isinstance(node, exp.EQ):
+        rows = [node.this.unnest(), node.expression.unnest()]
+    elif isinstance(node, exp.In) and not set(filter(node.args.get, node.args)) - _MEMBERS:
+        rows = [node.this.unnest(), *(member.unnest() for member in node.expressions)]
+    else:
+        return [(node,)]
+    if not all(isinstance(row, exp.Tuple) for row in rows):
+        return [(node,)]
+    if len({len(row.expressions) for row in rows}) != 1:
+        return [(node,)]
+    return list(zip(*(row.expressions for row in rows), strict=True))
 
 
 def is_draw(item: exp.Expr) -> bool:

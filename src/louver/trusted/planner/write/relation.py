@@ -8,7 +8,9 @@ expressions of `grammar`. Any other part of a query depends on everything that i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import count
+from operator import or_
 
 from sqlglot import exp
 
@@ -195,10 +197,7 @@ class Scope:
         if isinstance(node, exp.Where | exp.Having):
             return self.condition(node.this)
         if isinstance(node, _CONNECTORS):
-            rows = Rows()
-            for part in node.iter_expressions():
-                rows = rows | self.condition(part)
-            return rows
+            return reduce(or_, map(self.condition, node.iter_expressions()), Rows())
         if isinstance(node, exp.Exists):
             return query(node.this, self.reads, self).rows
         subquery = node.args.get("query") if isinstance(node, exp.In) else None
@@ -206,7 +205,8 @@ class Scope:
             inner = query(subquery, self.reads, self)
             given = moved(inner.every, next(self.numbers))
             return inner.rows | by_condition(self.value(node.this) | given)
-        return by_condition(self.value(node))
+        pairs = grammar.compared_in_pairs(node)
+        return reduce(or_, (by_condition(union(map(self.value, pair))) for pair in pairs))
 
 
 def _unknown(reads: Reads) -> Relation:

@@ -33,7 +33,7 @@ def draws(catalog: Catalog, tokens: Sequence[Token]) -> bool:
 
 def _draws_in_objects(catalog: Catalog, tokens: Sequence[Token]) -> bool:
     """Whether a view or a macro draws for the statement."""
-    if not any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
+    if {"VIEW", "MACRO"}.isdisjoint([item.kind for item in catalog.objects]):
         return False
     _, objects = reached(catalog, names_of(tokens))
     return any(_draws_itself(lexer.tokens(item.sql)) for item in objects)

@@ -14,6 +14,7 @@ A module has a SCHEME and, as far as it needs them:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import cast
 
@@ -97,6 +98,13 @@ def seal_table(
     return sealed
 
 
+def tags(keys: KeySource, table: Table, rows: pa.Table) -> dict[str, pa.Array]:
+    """The tags (16 bytes, by the server's columns) of the keys whose columns these rows have; NULL
+    where a column of the key is NULL.
+    """
+    return key.tags(keys, table, rows)
+
+
 def row_of_tag(keys: KeySource, table: Table, rows: pa.Table, tag: str) -> tuple[str, int] | None:
     """Which key (by the server's column) of which of these rows a server has named by its tag."""
     return key.row_of(keys, table, rows, tag)
@@ -113,15 +121,22 @@ def encode(
 def matches(
     keys: KeySource,
     table: Table,
-    column: Column,
+    columns: Sequence[Column],
     representation: str,
-    values: pa.Array,
-    constant: Constant,
+    values: Sequence[pa.Array],
+    constants: Sequence[Constant],
 ) -> pa.Array | None:
-    """Whether opened values have the code of a constant; None where their scheme cannot tell."""
+    """Whether opened values have the code of one of the constants; None where their scheme cannot
+    tell. The columns are those of a key if the representation is its tag, else one.
+    """
     module = _MODULES[scheme_of(representation).name]
     decide = getattr(module, "matches", None)
-    return None if decide is None else decide(keys, table, column, values, constant)
+    return None if decide is None else decide(keys, table, columns, values, constants)
+
+
+def tag(keys: KeySource, table: Table, columns: Sequence[Column], values: Sequence[Exact]) -> str:
+    """The tag of a key, given by its columns in their order and a value for each, none NULL."""
+    return key.tag(keys, table, columns, values)
 
 
 def open_copy(

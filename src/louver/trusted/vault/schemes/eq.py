@@ -13,11 +13,10 @@ import uuid
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from louver.trusted.vault import layers
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.exact_values import Exact, in_domain, native
+from louver.trusted.vault.exact_values import Exact, among, in_domain, native
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.protection import Protection
@@ -123,14 +122,15 @@ def codes(keys: KeyRing, table: Table, column: Column, values: pa.Array) -> pa.A
 
 
 def matches(
-    keys: KeySource, table: Table, column: Column, values: pa.Array, constant: Constant
+    keys: KeySource,
+    table: Table,
+    columns: Sequence[Column],
+    values: Sequence[pa.Array],
+    constants: Sequence[Constant],
 ) -> pa.Array:
-    """Whether values have a constant's code; no for NULL."""
-    stored = codes(keys.keyring, table, column, values)
-    if pa.types.is_fixed_size_binary(stored.type):
-        wanted = uuid.UUID(str(constant)).bytes if constant is not None else None
-        return pc.fill_null(pc.equal(stored, pa.scalar(wanted, stored.type)), False)
-    return pc.fill_null(pc.equal(stored, pa.scalar(constant, stored.type)), False)
+    """Whether values have the code of one of the constants; no for NULL."""
+    (column,), (bare,) = columns, values
+    return among(codes(keys.keyring, table, column, bare), constants)
 
 
 def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: str) -> Constant:

@@ -1,5 +1,6 @@
 """Leaks: that a key comes back after its row was deleted, and which changes are about one key.
-Answers: whether a PRIMARY KEY or UNIQUE constraint is kept, by the server's own unique index.
+Answers: whether a PRIMARY KEY or UNIQUE constraint is kept, by the server's own unique index;
+= and IN over the columns of a key.
 Stored as: UUID: a tag of 16 bytes per constraint, of all its columns together.
 Spec: spec/key.md.
 Broken by: reconstruction from many queries (Kellaris and others, CCS 2016), by which rows are met.
@@ -15,13 +16,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.exact_values import Exact, among, in_domain, native
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.protection import Protection
-from louver.trusted.vault.scheme_row import VOLUMES, Leak, Representation, Scheme
+from louver.trusted.vault.scheme_row import (
+    FREQUENCY,
+    VOLUMES,
+    Answer,
+    Leak,
+    Representation,
+    Scheme,
+)
 from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.trusted.vault.types import code_domain, code_width
+from louver.wire.messages import Constant
 
 _TAG_BYTES = 16
+_ASKED = Leak(
+    "access",
+    "key.asked",
+    "the server can tell which queries and changes ask for the same key of {table} ({column}),"
+    " and which row has it",
+    VOLUMES,
+)
 _AGAIN = Leak(
     "access",
     "key.rest",
@@ -29,6 +46,16 @@ _AGAIN = Leak(
     " which changes are about the same key",
     VOLUMES,
 )
+
+_REFERS = Leak(
+    "equality",
+    "key.refers",
+    "the server can tell which row of {target} a new row of {table} refers to by {column}, and so"
+    " which rows refer to the same one",
+    FREQUENCY,
+)
+# A row whose key has a NULL bears a tag that says nothing.
+_LOOKED_UP = Answer(leak=_ASKED.name, hides_nulls=True)
 
 
 def _applies(_column: Column, _protection: Protection) -> Sequence[str]:
@@ -47,11 +74,15 @@ SCHEME = Scheme(
     ceiling="access",
     at_rest=_AGAIN,
     lengths=None,
-    operations={"PRIMARY KEY, UNIQUE": _AGAIN},
+    operations={
+        "PRIMARY KEY, UNIQUE": _AGAIN,
+        "A = u, A IN (…) of a key, AND of = over all of its columns": _ASKED,
+        "REFERENCES": _REFERS,
+    },
     broken_by=VOLUMES,
     representations=(Representation("key_tag", "k", _stored_type),),
     applies=_applies,
-    answers={},
+    answers={"=": _LOOKED_UP, "IN": _LOOKED_UP},
     tags=True,
 )
 
@@ -67,15 +98,62 @@ def seal_table(
 
 
 def tags(keys: KeySource, table: Table, rows: pa.Table) -> dict[str, pa.Array]:
-    """The tags of some rows as bytes; NULL where a column of the key is NULL."""
+    """The tags of some rows as bytes, of the keys whose columns these have; NULL where a column of
+    the key is NULL.
+    """
     columns = {column.id: column for column in table.columns}
     results: dict[str, pa.Array] = {}
     for stored, ids in table.tags.items():
-        label = f"key:{table.id}:{stored}"
-        codes = [_codes(keys, f"{label}:value", columns[id_], rows) for id_ in ids]
-        images = pc.binary_join_element_wise(*codes, b"")
-        results[stored] = keys.keyring.eq_join_codes(label, "blob", images)
+        if not {columns[id_].name for id_ in ids} <= set(rows.column_names):
+            continue
+        known = [columns[id_] for id_ in ids]
+        values = [_values(rows.column(column.name)) for column in known]
+        results[stored] = _tags(keys, table, stored, known, values)
     return results
+
+
+def tag(keys: KeySource, table: Table, columns: Sequence[Column], values: Sequence[Exact]) -> str:
+    """The tag of one key, whose columns are in the order of the constraint and have these values,
+    as it is bound. Of a value that a column cannot hold it is drawn: no row has it.
+    """
+    arrays = [
+        in_domain(value, code_domain(column.type) or "")
+        for column, value in zip(columns, values, strict=True)
+    ]
+    known = [array for array in arrays if array is not None]
+    if len(known) < len(arrays):
+        return str(uuid.UUID(bytes=secrets.token_bytes(_TAG_BYTES)))
+    return str(native(_tags(keys, table, _stored(table, columns), columns, known)))
+
+
+def matches(
+    keys: KeySource,
+    table: Table,
+    columns: Sequence[Column],
+    values: Sequence[pa.Array],
+    constants: Sequence[Constant],
+) -> pa.Array:
+    """Whether rows have one of some tags; not where a column of the key is NULL."""
+    return among(_tags(keys, table, _stored(table, columns), columns, values), constants)
+
+
+def _stored(table: Table, columns: Sequence[Column]) -> str:
+    """The server's column of the tags of a key."""
+    wanted = [column.id for column in columns]
+    return next(stored for stored, ids in table.tags.items() if ids == wanted)
+
+
+def _tags(
+    keys: KeySource,
+    table: Table,
+    stored: str,
+    columns: Sequence[Column],
+    values: Sequence[pa.Array],
+) -> pa.Array:
+    label = f"key:{table.id}:{stored}"
+    pairs = zip(columns, values, strict=True)
+    codes = [_codes(keys, f"{label}:value", column, array) for column, array in pairs]
+    return keys.keyring.eq_join_codes(label, "blob", pc.binary_join_element_wise(*codes, b""))
 
 
 def row_of(keys: KeySource, table: Table, rows: pa.Table, tag: str) -> tuple[str, int] | None:
@@ -87,14 +165,17 @@ def row_of(keys: KeySource, table: Table, rows: pa.Table, tag: str) -> tuple[str
     return None
 
 
-def _codes(keys: KeySource, label: str, column: Column, rows: pa.Table) -> pa.Array:
-    """A column's equality codes as bytes of one length."""
-    domain = code_domain(column.type) or ""
-    values = rows.column(column.name).combine_chunks()
+def _values(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array of a storage type."""
+    values = column.combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+def _codes(keys: KeySource, label: str, column: Column, values: pa.Array) -> pa.Array:
+    """A column's equality codes as bytes of one length."""
+    domain = code_domain(column.type) or ""
     codes = keys.keyring.eq_join_codes(label, domain, values)
     if code_width(domain) == _TAG_BYTES:
         return codes.cast(pa.binary())

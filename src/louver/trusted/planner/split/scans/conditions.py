@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from louver.trusted.planner import choose
 from louver.trusted.planner.ir import Code, Column, Node, Opening, Sql
+from louver.trusted.planner.operators import keys
 from louver.trusted.planner.split import rewrite
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
 from louver.trusted.planner.sql import selection
@@ -66,6 +67,11 @@ class Conditions:
         """What a condition says of just these occurrences, as far as the server can decide it."""
         if isinstance(node, exp.Paren):
             return self.weakened(node.this, block, slots)
+        if isinstance(node, exp.And):
+            whole = self._key(node, block, slots)
+            if whole is not None:
+                return whole
+            node = keys.regrouped(node, finds(block))
         if isinstance(node, exp.And | exp.Or):
             sides = [self.weakened(side, block, slots) for side in (node.this, node.expression)]
             left, right = sides
@@ -80,6 +86,16 @@ class Conditions:
         if condition is None or condition[1] != slots:
             return None
         return condition[0] if self.decides(condition[0], condition[1]) else None
+
+    def _key(self, node: exp.And, block: Block, slots: frozenset[int]) -> exp.Expr | None:
+        """Equalities that together are a look-up by a key of several columns; else None."""
+        condition = self.bound(node, block)
+        if condition is None or condition[1] != slots or len(slots) != 1:
+            return None
+        scope = self.scope(dict.fromkeys(slots, 0))
+        if not isinstance(condition[0], exp.And) or keys.conjunction(condition[0], scope) is None:
+            return None
+        return condition[0] if self.decides(*condition) else None
 
     def scope(self, printed: Mapping[int, int]) -> Scope:
         """A scope over occurrences, under the slots that they are printed with."""
@@ -214,6 +230,16 @@ def pairs(node: exp.Expr, block: Block, conditions: Conditions) -> set[frozenset
     return linked
 
 
-def parts(condition: exp.Expr) -> list[exp.Expr]:
-    """The conjuncts of a condition."""
-    return selection.conjuncts(condition)
+def parts(condition: exp.Expr, block: Block) -> list[exp.Expr]:
+    """The conjuncts of a condition, equalities that make up a key of several columns as one."""
+    return keys.grouped(selection.conjuncts(condition), finds(block))
+
+
+def finds(block: Block) -> keys.Find[int]:
+    """Whose the columns of a condition are in a block."""
+
+    def find(column: exp.Column) -> tuple[int, Table] | None:
+        owner = block.resolve(column)
+        return None if owner is None else (owner.slot, owner.table)
+
+    return find

@@ -73,7 +73,7 @@ def gather(blocks: list[Block], conditions: Conditions) -> Graph:
     by_select = {id(block.select): block for block in blocks}
     for block in blocks:
         for context in block.contexts:
-            for part in parts(context.condition):
+            for part in parts(context.condition, block):
                 _note(part, block, context, graph)
                 _note_member(part, block, context, by_select, graph)
     return graph

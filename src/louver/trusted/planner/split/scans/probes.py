@@ -114,7 +114,7 @@ def _ties(table: Table, blocks: Sequence[Block]) -> list[_Tie]:
     ties: list[_Tie] = []
     for block in blocks:
         for context in block.contexts:
-            for part in parts(context.condition):
+            for part in parts(context.condition, block):
                 for left, right in _sides(part, block, blocks):
                     if left[0].table.id == table.id and left[0].slot in context.targets:
                         ties.append(_Tie(*left, *right))
@@ -163,7 +163,7 @@ def _filters(
         for context in block.contexts:
             if owner.slot not in context.targets:
                 continue
-            for part in parts(context.condition):
+            for part in parts(context.condition, block):
                 bound = conditions.bound(part, block)
                 if bound is None or bound[1] != {owner.slot}:
                     continue

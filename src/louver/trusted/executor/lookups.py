@@ -1,0 +1,205 @@
+"""Rows looked up in two steps (`ir.Lookup`): the columns of a condition are read and the condition
+is decided here; then the other columns are read, of the rows that passed.
+
+A row never changes under its number: an UPDATE gives it a new one. So what the second step returns
+is of the state that the first one saw, if it returns every row that was asked for, each once. Where
+it does not, another client may have changed these rows meanwhile, and both steps run again in one
+transaction; what is missing there too, the server withholds.
+
+Whether the other columns are read by number or of all rows depends on how many rows passed, which
+the server sees either way: that the rest is read whole tells it that many passed, and the ledger
+holds already that it can tell which ones did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver import errors
+from louver.trusted.executor.answer import Clock
+from louver.trusted.executor.columns import Tables
+from louver.trusted.executor.storage import ROW_ID, Parts, translate_reply_errors
+from louver.trusted.planner import cost, postcondition
+from louver.trusted.planner.ir import LOOKUP_ROWS, Column, Lookup, RemoteQuery
+from louver.trusted.planner.operators.codes import fill
+from louver.wire.messages import Statement
+
+#: Up to so many row numbers go beside a text as constants, more as an Arrow table.
+MOST_CONSTANTS = 64
+_NUMBERS = "louver_numbers"
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The statements of a look-up; the second one is printed for one row."""
+
+    first: Statement
+    rest: Statement | None
+
+    @property
+    def sql(self) -> str:
+        """Both texts, for people."""
+        return ";\n".join(step.sql for step in (self.first, self.rest) if step is not None)
+
+    @property
+    def constants(self) -> Sequence[object]:
+        """What goes beside the first text."""
+        return self.first.constants
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads what one look-up asks for: ``bind`` makes a statement of a remote query, ``complete``
+    checks a reply that is to hold all rows.
+    """
+
+    parts: Parts
+    tables: Tables
+    literals: Sequence[str]
+    bind: Callable[[RemoteQuery], Statement]
+    complete: Callable[[RemoteQuery, Tables, pa.Table], None]
+
+    def steps(self, lookup: Lookup) -> Steps:
+        """What would be sent for a look-up."""
+        rest = None if lookup.rest is None else self._by_number(lookup.rest, pa.array([0]))
+        return Steps(self.bind(lookup.first), rest)
+
+    def rows(self, lookup: Lookup, clock: Clock) -> pa.Table:
+        """The columns of both steps, opened, of the rows that pass the condition, and their numbers
+        (column ``louver_row_id``).
+        """
+        engine = self.parts.engine
+        try:
+            return self._rows(lookup, clock)
+        except errors.VerificationError as error:
+            if error.code != "row.missing" or lookup.rest is None or engine.in_transaction:
+                raise
+        engine.begin()
+        try:
+            return self._rows(lookup, clock)
+        finally:
+            engine.rollback()
+
+    def answer(self, remote: RemoteQuery, lookup: Lookup, clock: Clock) -> pa.Table:
+        """The answer of a whole query that is looked up: its columns in their order."""
+        rows = self.rows(lookup, clock)
+        columns = {
+            out.name: pa.nulls(rows.num_rows) if out.kind == "absent" else rows.column(out.name)
+            for out in remote.outputs
+        }
+        return pa.table(columns)
+
+    def _rows(self, lookup: Lookup, clock: Clock) -> pa.Table:
+        statement = self.bind(lookup.first)
+        everything = self._asked(lookup.first, statement, clock)
+        with clock.step("decide"):
+            rows = self._passing(lookup, everything)
+            numbers = rows.column(ROW_ID).combine_chunks()
+            if len(numbers.unique()) != len(numbers):
+                raise _missing(self._label(lookup), len(numbers), len(numbers.unique()))
+        if lookup.rest is None or not rows.num_rows:
+            return self._with_empty(lookup, rows)
+        link = self.parts.state.planning.link
+        whole_s = cost.seconds(lookup.rest, everything.num_rows, link)
+        few = cost.by_number_s(lookup.rest, rows.num_rows, link) < whole_s
+        statement = self._by_number(lookup.rest, numbers) if few else self.bind(lookup.rest)
+        others = self._asked(lookup.rest, statement, clock, numbers if few else None)
+        with clock.step("decide"):
+            return _beside(rows, others, self._label(lookup))
+
+    def _asked(
+        self,
+        remote: RemoteQuery,
+        statement: Statement,
+        clock: Clock,
+        numbers: pa.Array | None = None,
+    ) -> pa.Table:
+        """The opened answer of one step; with ``numbers`` it must be these rows, each once."""
+        with clock.step("server"), translate_reply_errors():
+            reply = self.parts.engine.query(statement)
+        slot = remote.sources[0].slot
+        if numbers is not None:
+            names = [f"r{slot}", *(f"louver_c{i}" for i in range(len(remote.outputs)))]
+            if reply.num_columns != len(names):
+                raise errors.make("reply.format", detail="columns were not asked for")
+            reply = reply.rename_columns(names)
+        with clock.step("open"), translate_reply_errors():
+            field_of = self.parts.local.arrow_field
+            opened = self.parts.columns.open(remote, self.tables, reply, self.literals, field_of)
+            if numbers is None:
+                self.complete(remote, self.tables, reply)
+            elif not _same(numbers, reply.column(f"r{slot}")):
+                raise _missing(self._table_label(remote), len(numbers), reply.num_rows)
+        return opened.append_column(ROW_ID, reply.column(f"r{slot}"))
+
+    def _passing(self, lookup: Lookup, rows: pa.Table) -> pa.Table:
+        """The rows that a condition may be true of: all of them where it fails."""
+        if not rows.num_rows:
+            return rows
+        types = [(out.name, out.type) for out in lookup.first.outputs]
+        sql = f"SELECT {ROW_ID} FROM {LOOKUP_ROWS} WHERE {fill(lookup.condition, self.literals)}"
+        try:
+            chosen = self.parts.local.finish_over(
+                LOOKUP_ROWS, [*types, (ROW_ID, "BIGINT")], rows, sql
+            )
+        except (errors.Error, pa.ArrowException):
+            # The user's own text decides on all rows, and says what is wrong in its own words.
+            return rows
+        passed = chosen.column(0).combine_chunks()
+        return rows.filter(pc.is_in(rows.column(ROW_ID), value_set=passed))
+
+    def _by_number(self, remote: RemoteQuery, numbers: pa.Array) -> Statement:
+        """The request for some rows of a table by their numbers."""
+        table = self.tables[remote.sources[0].table]
+        backend = self.parts.backend
+        names = [out.node.name for out in remote.outputs if isinstance(out.node, Column)]
+        if len(numbers) <= MOST_CONSTANTS:
+            # Equal lengths share a text; how many rows are asked for shows anyway.
+            sql = backend.chosen_rows(table, names, len(numbers))
+            constants = tuple(numbers.to_pylist())
+            return Statement(self._checked(sql, remote), constants)
+        sql = backend.numbered_rows(table, names, _NUMBERS)
+        rows = {_NUMBERS: pa.table({"row_id": numbers})}
+        return Statement(self._checked(sql, remote), tables=rows)
+
+    def _checked(self, sql: str, remote: RemoteQuery) -> str:
+        return postcondition.check(sql, remote, self.tables, self.parts.backend)
+
+    def _with_empty(self, lookup: Lookup, rows: pa.Table) -> pa.Table:
+        """The rows with the columns that nothing is asked of."""
+        for out in lookup.rest.outputs if lookup.rest is not None else ():
+            field = self.parts.local.arrow_field(out.type)
+            rows = rows.append_column(out.name, pa.nulls(rows.num_rows, field.type))
+        return rows
+
+    def _label(self, lookup: Lookup) -> str:
+        return self._table_label(lookup.first)
+
+    def _table_label(self, remote: RemoteQuery) -> str:
+        return self.tables[remote.sources[0].table].label
+
+
+def _beside(rows: pa.Table, others: pa.Table, label: str) -> pa.Table:
+    """Rows with the columns that others have under the same numbers."""
+    positions = pc.index_in(rows.column(ROW_ID), value_set=others.column(ROW_ID).combine_chunks())
+    if positions.null_count:
+        raise _missing(label, rows.num_rows, rows.num_rows - positions.null_count)
+    for name in others.column_names:
+        if name != ROW_ID:
+            rows = rows.append_column(name, others.column(name).take(positions))
+    return rows
+
+
+def _same(numbers: pa.Array, returned: pa.ChunkedArray) -> bool:
+    """Whether rows are those that were asked for, each once."""
+    if len(returned) != len(numbers) or len(returned.unique()) != len(numbers):
+        return False
+    return bool(pc.all(pc.is_in(returned, value_set=numbers), min_count=0).as_py())
+
+
+def _missing(label: str, expected: int, number: int) -> errors.Error:
+    return errors.make("row.missing", table=label, expected=expected, found=number)

@@ -1,0 +1,163 @@
+"""Rows of a server's table, written: sealed, numbered and counted, or removed by number."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import chain, islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver import errors
+from louver.trusted.executor import cardinality
+from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.plan_leakage import of_openings
+from louver.trusted.executor.storage import Parts
+from louver.trusted.planner.ir import Opening
+from louver.trusted.vault import row_id_ranges
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.scheme import has_shares, scheme_of
+from louver.trusted.vault.seen_values import MANY
+from louver.trusted.vault.types import can_share, shifted, value_range
+from louver.wire.messages import Statement
+
+_FEW = 16
+"""Values that Python compares sooner than Arrow."""
+BATCH_ROWS = 65_536
+"""Rows sealed at a time, so that memory does not grow with a load."""
+MOST_BOUND = 16
+"""Rows that are deleted by bound numbers; more go as an Arrow table, which costs more at first."""
+SHARED_ROWS = 8_192
+"""As many where shares, which are a hundred times as wide, are made of them."""
+
+
+def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
+    """Append rows to a server's table in one statement; they are sealed while it runs."""
+    sealed = _sealed(parts, table, batches)
+    begun = list(islice(sealed, 2))
+    if len(begun) == 1:
+        parts.engine.append(parts.backend.table(table), begun[0])
+    elif begun:
+        reader = pa.RecordBatchReader.from_batches(
+            begun[0].schema, (b for rows in chain(begun, sealed) for b in rows.to_batches())
+        )
+        parts.engine.append(parts.backend.table(table), reader)
+
+
+def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    step = min(BATCH_ROWS, SHARED_ROWS) if has_shares(table) else BATCH_ROWS
+    for rows in batches:
+        for start in range(0, rows.num_rows, step):
+            batch = rows.slice(start, step)
+            for column in table.columns:
+                _take_in(parts, table, column, batch.column(column.name))
+            ids = parts.row_ids.take(batch.num_rows, parts.state.catalog)
+            sealed = parts.columns.seal(table, batch, ids)
+            _added(parts, table, ids)
+            # The server's DuckDB gives up its database for what the one locally does.
+            yield arrow_values.readable(sealed)
+
+
+def _added(parts: Parts, table: Table, row_ids: pa.Array) -> None:
+    """Count new rows; their numbers are consecutive."""
+    if table.counted:
+        table.row_count += len(row_ids)
+        if len(row_ids):
+            row_id_ranges.append(table, row_ids[0].as_py(), len(row_ids))
+    else:
+        parts.state.growth.add(table, len(row_ids))
+    table.kept_complete = not table.kept
+
+
+def remove(parts: Parts, table: Table, row_ids: pa.Array) -> None:
+    """Delete rows of a server's table by number. If one is not there any more, another client has
+    changed it since it was read.
+    """
+    backend, name = parts.backend, "louver_gone"
+    if len(row_ids) <= MOST_BOUND:
+        numbers = tuple(row_ids.to_pylist())
+        statement = Statement(backend.delete_few(table, len(numbers)), numbers, kind="write")
+    else:
+        gone = {name: pa.table({"row_id": row_ids})}
+        statement = Statement(backend.delete_rows(table, name), kind="write", tables=gone)
+    if parts.engine.run(statement) != len(row_ids):
+        raise errors.make("catalog.conflict")
+    if table.counted:
+        table.row_count -= len(row_ids)
+        row_id_ranges.remove(table, row_ids)
+    else:
+        parts.state.growth.add(table, -len(row_ids))
+
+
+def _take_in(parts: Parts, table: Table, column: Column, values: pa.ChunkedArray) -> None:
+    """New values into a column's bounds. Under an open layer the first NULL shows itself."""
+    if _is_within(column, values):
+        return
+    had_null = column.has_null
+    if not table.counted:
+        parts.state.growth.hold(table)
+    if widen(column, values) and not table.counted:
+        parts.state.growth.tables.add(table.id)
+        parts.state.catalog.touch()
+    if column.has_null and not had_null:
+        # A layer that was opened in a transaction that was undone is closed, but the server has
+        # its key.
+        sentences = parts.ledger.kinds(table.id, column.id)
+        shown = [
+            Opening(table.id, column.id, onion, state)
+            for onion, state in column.layers.items()
+            if state != "closed" or _was_open(onion, sentences)
+        ]
+        if shown:
+            facts = of_openings(shown, parts.state.catalog)
+            parts.ledger.record(facts, f"INSERT INTO {table.label}")
+
+
+def _was_open(onion: str, facts: Collection[str]) -> bool:
+    opened = scheme_of(onion).opened
+    return opened is not None and opened.kind in facts
+
+
+def widen(column: Column, values: pa.ChunkedArray) -> bool:
+    """Take new values into a column's bounds, and into its count of different ones; says whether
+    that changed anything.
+    """
+    before = (column.minimum, column.maximum, column.has_null, column.seen)
+    cardinality.see(column, values)
+    low, high = _bounds(values, column.type) if can_share(column.type) else (None, None)
+    column.widen(low, high, values.null_count > 0)
+    return before != (column.minimum, column.maximum, column.has_null, column.seen)
+
+
+def _is_within(column: Column, values: pa.ChunkedArray) -> bool:
+    """Whether new values add nothing to a column's bounds, nor to its count of different ones."""
+    if (column.encrypted and column.seen != [MANY]) or (values.null_count and not column.has_null):
+        return False
+    low, high = _bounds(values, column.type) if can_share(column.type) else (None, None)
+    if low is None or high is None:
+        return True
+    least, most = column.minimum, column.maximum
+    return least is not None and most is not None and least <= low and high <= most
+
+
+def _bounds(values: pa.ChunkedArray, type_: str) -> tuple[int | None, int | None]:
+    """Smallest and largest unscaled value; the type's own limits where Arrow cannot compare."""
+    if values.null_count == len(values):
+        return None, None
+    kind = values.type
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        whole = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        values = pa.chunked_array([chunk.view(whole) for chunk in values.chunks], whole)
+    elif not pa.types.is_integer(kind) and not pa.types.is_decimal(kind):
+        limits = value_range(type_)
+        return limits or (None, None)
+    if len(values) <= _FEW:
+        numbers = [number for number in values.to_pylist() if number is not None]
+        low, high = min(numbers), max(numbers)
+    else:
+        combined = pc.min_max(values)
+        low, high = combined["min"].as_py(), combined["max"].as_py()
+    if pa.types.is_decimal(kind):
+        scale = kind.scale
+        return int(shifted(low, scale)), int(shifted(high, scale))
+    return low, high

@@ -1,0 +1,127 @@
+"""Tokens: those who write rows and those who save the catalog are kept apart, but no two writers.
+
+A change of rows does not change the catalog, so the catalog's version does not tell who changes the
+schema, or takes a layer off, that rows are being written under the earlier one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext, suppress
+
+from louver import errors
+from louver.untrusted.engines.engine import Engine
+from louver.wire import control
+from louver.wire.messages import Statement
+
+_turns: dict[tuple[int, str, str], threading.Lock] = {}
+
+
+class Writers:
+    """One session's part in what keeps those who write rows and those who save a version of the
+    catalog apart (docs/decisions/0020): neither waits, and one of two that meet loses the race.
+
+    Every writer has a token, a row of its own, which each of its transactions changes. Who saves a
+    version makes all tokens void, and passes the gate, as one does who gets a token.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._side: Engine | None = None
+        self._writer = self._version = 0
+        self._entered = self.excluding = False
+
+    def prepare(self, names: Collection[str]) -> None:
+        """Have the table of tokens in a database that an earlier release has made."""
+        lacking = control.CATALOG_TABLE in names and control.WRITERS_TABLE not in names
+        if lacking and not self._engine.in_transaction:
+            # A connection that only reads changes nothing, and so needs none.
+            with suppress(errors.DatabaseError):
+                self._engine.run(control.WRITERS_CREATE)
+
+    def register(self, version: int) -> None:
+        """Get a token, unless this session has one of this version of the catalog; raises
+        ``catalog.conflict`` while another client saves a version, or when it has.
+        """
+        if self._writer and self._version == version:
+            return
+        if self._side is None:
+            self._side = self._engine.side()
+        self._writer = 0
+        with turn(self._side.address, "writer"):
+            number = _made(self._side, version)
+        self._writer, self._version = number, version
+
+    def enter(self) -> None:
+        """See `CatalogStore.enter`."""
+        if self._entered or self.excluding:
+            return
+        change = Statement(control.WRITER_ENTER, (self._writer, self._version), kind="write")
+        if not self._writer or written(self._engine, change) != 1:
+            self._writer = 0
+            raise errors.make("catalog.conflict")
+        self._entered = True
+
+    def exclude(self) -> None:
+        """See `CatalogStore.exclude`."""
+        if not self.excluding:
+            written(self._engine, control.WRITERS_VOID)
+            self.excluding = True
+
+    def ended(self) -> None:
+        """The transaction was committed or undone."""
+        self._entered = self.excluding = False
+
+
+def _made(side: Engine, version: int) -> int:
+    """The number of a new token."""
+    side.begin()
+    try:
+        written(side, control.WRITERS_GATE)
+        highest = side.value(control.WRITERS_HIGHEST)
+        number = (highest if isinstance(highest, int) else 0) + 1
+        token = Statement(control.WRITER_ADD, (number, version), kind="write")
+        if written(side, token) != 1:
+            raise errors.make("catalog.conflict")
+        written(side, control.WRITERS_TIDY)
+        committed(side)
+    except BaseException:
+        if side.in_transaction:
+            side.rollback()
+        raise
+    return number
+
+
+def turn(address: str, record: str) -> AbstractContextManager[object]:
+    """Held while a client of this process writes a record that all clients of the database at an
+    address write. The server refuses the later of two that meet, and that one reads and tries
+    again: of many clients each would lose most of its attempts.
+
+    Clients of other processes know nothing of it: the server refuses the later one, as ever.
+    """
+    if not address:
+        return nullcontext()
+    # A child begins anew: its parent may have been within a turn when it was made.
+    return _turns.setdefault((os.getpid(), address, record), threading.Lock())
+
+
+def written(engine: Engine, statement: Statement) -> int:
+    """Run a statement; a write conflict means that another client was faster."""
+    try:
+        return engine.run(statement)
+    except errors.DatabaseError as error:
+        if engine.lost_race(error):
+            raise errors.make("catalog.conflict") from error
+        raise
+
+
+def committed(engine: Engine) -> None:
+    """Commit; a conflict means the same."""
+    try:
+        engine.commit()
+    except errors.DatabaseError as error:
+        if engine.lost_race(error):
+            raise errors.make("catalog.conflict") from error
+        raise

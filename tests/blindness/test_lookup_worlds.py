@@ -1,0 +1,60 @@
+"""Look-ups in two worlds (docs/concepts/two-worlds.md), on tables large enough for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.twin import Twin
+
+ROWS = 1_200
+
+
+@pytest.mark.parametrize("profile", ["sealed", "cryptdb"])
+def test_two_worlds(key_file: Path, profile: str) -> None:
+    """Two tables whose values and literals correspond one to one: the server is sent the same texts
+    and numbers of rows, and returns as many; what the ledger says is the same.
+    """
+    worlds = []
+    for stem, step in (("a", 3), ("q", 1_001)):
+        twin = Twin(":memory:", key_file, profile)
+        twin.session.execute("SET link_bandwidth = '1MB/s'")
+        twin.fill(
+            "CREATE TABLE t (k BIGINT ENC MAY REVEAL access, w VARCHAR ENC MAY REVEAL access,"
+            " h BIGINT ENC MAY REVEAL size, p INTEGER)",
+            f"INSERT INTO t SELECT {step} * (i % 400), '{stem}' || (1000 + i % 80), {step} * i,"
+            f" i % 9 FROM range({ROWS}) r(i)",
+        )
+        start = len(twin.tap.records)
+        for sql in (
+            f"SELECT k, w FROM t WHERE k = {5 * step}",
+            f"SELECT w, p FROM t WHERE k IN ({7 * step}, {9 * step}) AND p < 5",
+            f"SELECT k FROM t WHERE w = '{stem}1033' AND w || 'x' <> '{stem}'",
+            f"SELECT k, h FROM t WHERE k < {40 * step}",
+            f"SELECT k FROM t WHERE h > {900 * step} OR w LIKE '{stem}%'",
+            f"UPDATE t SET p = p + 1 WHERE k = {8 * step} AND p IS NOT NULL",
+            f"SELECT k, w FROM t WHERE k = {8 * step}",
+        ):
+            twin.either(sql)
+        crossed = []
+        for record in twin.tap.records[start:]:
+            sent = getattr(record.message, "sql", "") or type(record.message).__name__
+            table = getattr(record.message, "table", None)
+            crossed.append((record.direction, sent, getattr(table, "num_rows", 0)))
+        facts = sorted(fact.text for fact in twin.session.context.ledger.facts())
+        names = {
+            v: f"c{i}" for i, c in enumerate(twin.table("t").columns) for v in c.stored.values()
+        }
+        worlds.append((_renamed(repr(crossed), names), facts))
+        twin.close()
+    assert worlds[0] == worlds[1]
+    assert any("which rows of t a query read" in fact for fact in worlds[0][1])
+    assert not any("(h)" in fact and "which rows" in fact for fact in worlds[0][1])
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    """A text with the pseudonyms of columns replaced by their places."""
+    for name, position in names.items():
+        text = text.replace(name, position)
+    return text
