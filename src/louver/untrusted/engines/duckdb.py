@@ -192,7 +192,8 @@ class DuckDBEngine:
 
         for number, part in enumerate(feeding.statements(rows), 1):
             self._settle()
-            fit(number * feeding.STATEMENT_ROWS)
+            with translated(self.address):
+                fit(number * feeding.STATEMENT_ROWS)
             self._send(Statement(sql, kind="write"))
             feeding.feed(
                 rows.schema, self._counted(part), lambda r: self._insert(sql, name, r),
