@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
