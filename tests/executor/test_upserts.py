@@ -136,7 +136,7 @@ def test_rows_read_do_not_grow_with_the_table(con: Any, sql: str) -> None:
         before = context_of(con).engine.traffic.rows_in
         con.execute(sql, [-number])
         counts.append(context_of(con).engine.traffic.rows_in - before)
-    assert counts[0] == counts[1] <= 4
+    assert counts[1] <= counts[0] <= 4  # the second one asks for no version of the catalog
 
 
 def test_a_large_batch_reads_the_rows_that_it_meets(con: Any) -> None:

@@ -80,14 +80,25 @@ def send(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None 
             held = catalog.table(table.schema, table.name)
             if held is None:
                 raise errors.make("table.missing", table=table.label)
-            if gone is not None:
-                remove(context, held, gone)
-            if fresh.num_rows:
-                append(context, held, fresh)
+            _exchange(context, held, fresh, gone)
     except errors.IntegrityError as error:
         raise explained(context, table, [fresh], error) from None
     if gone is None:
         constraint_check.appended(context, stamp, table, fresh)
+
+
+def replace(context: Context, table: Table, fresh: pa.Table, gone: pa.Array) -> None:
+    """The same within a transaction, of a table that hides no rows; the ledger says so before."""
+    if len(gone):
+        note_touched(context, table, gone)
+    _exchange(context, table, fresh, gone)
+
+
+def _exchange(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None) -> None:
+    if gone is not None:
+        remove(context, table, gone)
+    if fresh.num_rows:
+        append(context, table, fresh)
 
 
 def explained(

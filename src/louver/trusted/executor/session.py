@@ -26,12 +26,12 @@ from louver.trusted.executor import (
     federation,
     local_frames,
     policy_spelling,
+    repeated,
     select,
     show,
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Described
-from louver.trusted.executor.change import repeated_inserts
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.containment import contained, recovered
 from louver.trusted.executor.context import Context, Opener, no_opener
@@ -269,10 +269,10 @@ def _publish(store: CatalogStore, own: Catalog, number: int, bits: str) -> None:
 
 def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
     """Run one statement."""
-    known = repeated_inserts.find(context.state, text)
+    known = repeated.find(context.state, text)
     if known is not None:
         try:
-            answer = repeated_inserts.run(context, known, parameters)
+            answer = repeated.run(context, known, parameters)
         except errors.Error as error:
             _failed(context, error)
             raise

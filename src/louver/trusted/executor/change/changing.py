@@ -69,7 +69,12 @@ def change(
         flow.require(context, words, table)
         plan = planned(context, words, verb, table)
         known.keep(context, words, plain.key, shape, table, plan)
-    return _executed(context, words, shape, plan)
+    answer = _executed(context, words, shape, plan)
+    if plan.each is not None and text.parameters:
+        from louver.trusted.executor.change import repeated_changes
+
+        repeated_changes.keep_change(context, words, text, plan)
+    return answer
 
 
 def truncate(
@@ -167,7 +172,12 @@ def _executed(
     with clock.step("server"), nullcontext() if once else transaction.same_state(context):
         held = {other.id: _rows(context, shape, plan, other) for other in involved}
     with clock.step("home"):
-        done = _decided(context, words, plan, held, shape.literals)
+        done = None
+        if plan.each is not None:
+            from louver.trusted.executor.change import row_by_row
+
+            rows, terms = held[plan.target], row_by_row.terms_of(context, words, plan)
+            done = row_by_row.decided(context, words, plan, terms, rows, shape.literals)
     if done is not None:
         answer = sent(context, catalog.by_id(plan.target), held[plan.target], done, clock)
     else:
@@ -250,21 +260,6 @@ def _require_references(context: Context, table: Table, before: pa.Table, done: 
 
         references.require_parents(context, table, done.fresh, before)
         references.require_unreferenced(context, table, before, done.gone, done.fresh)
-
-
-def _decided(
-    context: Context,
-    words: statement_parts.Words,
-    plan: ChangePlan,
-    held: Mapping[int, pa.Table],
-    literals: Sequence[str],
-) -> Difference | None:
-    """What the change does, where its rows are decided one by one."""
-    if plan.each is None:
-        return None
-    from louver.trusted.executor.change import row_by_row
-
-    return row_by_row.decided(context, words, plan, plan.each, held[plan.target], literals)
 
 
 def _prepare(

@@ -42,7 +42,12 @@ def require(
 
 def require_again(context: Context, table: Table, verdict: Verdict) -> None:
     """The same where the verdict is known."""
-    _record(context, table, _conditioned(verdict))
+    _record(context, table, again(verdict))
+
+
+def verdict(context: Context, words: statement_parts.Words, table: Table) -> Verdict | None:
+    """The verdict on a change, if it was judged since names last changed."""
+    return context.state.flows.get((table.key, lexer.shape(words.plain, words.tokens).key))
 
 
 def _record(context: Context, table: Table, leaks: list[Fact]) -> None:
@@ -58,12 +63,12 @@ def facts(
 ) -> list[Fact]:
     """What a change shows by what it depends on; raises if it may not."""
     shape = (table.key, lexer.shape(words.plain, words.tokens).key)
-    verdict = context.state.flows.get(shape)
-    if verdict is None:
+    known = context.state.flows.get(shape)
+    if known is None:
         attached = federation.mentions(context, words.tokens)
         try:
             leaks = _leaks(context, words, table, words.tokens if reading is None else reading)
-            verdict = Verdict(leaks)
+            known = Verdict(leaks)
         except errors.LeakageRefused:
             if not attached:
                 _bind(context, words)
@@ -71,12 +76,14 @@ def facts(
         if not attached:
             if len(context.state.flows) >= MOST_SHAPES:
                 context.state.flows.pop(next(iter(context.state.flows)))
-            context.state.flows[shape] = verdict
-    return _conditioned(verdict)
+            context.state.flows[shape] = known
+    return again(known)
 
 
-def _conditioned(verdict: Verdict) -> list[Fact]:
-    """What a text means depends on variables, views and rows: each change is a condition."""
+def again(verdict: Verdict) -> list[Fact]:
+    """What a change shows that has a verdict. What a text means depends on variables, views and
+    rows: each change is a condition.
+    """
     return with_condition(verdict.leaks, secrets.token_hex(8)) if verdict.leaks else []
 
 

@@ -21,11 +21,7 @@ from louver.trusted.executor import (
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.change import (
-    flow,
-    repeated_inserts,
-    statement_parts,
-)
+from louver.trusted.executor.change import flow, statement_parts
 from louver.trusted.executor.change.changing import change, require_rules
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
@@ -81,7 +77,12 @@ def insert(
         lookup = upserting.planned(context, words, parts, table)
         if lookup is not None:
             leaks = flow.facts(context, words, table)
-            return upserting.upsert(context, lookup, source_rows(context, words, parts), leaks)
+            answer = upserting.upsert(context, lookup, source_rows(context, words, parts), leaks)
+            if lookup.form is not None and text.parameters:
+                from louver.trusted.executor.change import repeated_changes
+
+                repeated_changes.keep_upsert(context, words, text, table, lookup.form)
+            return answer
     if table is None or parts.alternative or reads_elsewhere(context, words, parts):
         return change(context, text, tokens, parameters)
     clock = Clock()
@@ -98,7 +99,9 @@ def insert(
         with clock.step("server"):
             send(context, table, fresh)
     if known is not None and text.parameters:
-        repeated_inserts.keep(context, text, table, known)
+        from louver.trusted.executor.change import repeated_changes
+
+        repeated_changes.keep_insert(context, text, table, known)
     answer.affected = fresh.num_rows
     answer.times_ms = clock.times_ms
     return answer

@@ -28,18 +28,36 @@ _MOST_SIMPLE = 64
 _OLD, _NEW, _DIFFERS, _MET = "louver_old_", "louver_new_", "louver_differs", "louver_met"
 
 
+def terms_of(
+    context: Context, words: statement_parts.Words, plan: ChangePlan
+) -> Sequence[simple_terms.Term] | None:
+    """What an UPDATE sets columns to, and nothing for a DELETE, where no engine need tell; else
+    None. The numbers of the text are in it, bound values are not.
+    """
+    each = plan.each
+    if each is None or not each.by_codes or each.checks or each.returning != (0, 0):
+        return None
+    if each.deletes:
+        return ()
+    table, field_of = context.catalog.by_id(plan.target), context.local.arrow_field
+    known_as, required = (fold(each.alias or table.name),), set(map(fold, each.required))
+    return simple_terms.terms_of(words, plan.free, table, known_as, required, field_of)
+
+
 def decided(
-    context: Context, words: statement_parts.Words, plan: ChangePlan, each: RowChange,
-    rows: pa.Table, literals: Sequence[str],
+    context: Context, words: statement_parts.Words, plan: ChangePlan,
+    terms: Sequence[simple_terms.Term] | None, rows: pa.Table, literals: Sequence[str],
 ) -> Difference | None:  # fmt: skip
-    """What a change does to the rows that it read; None where the dry run must tell."""
-    table = context.catalog.by_id(plan.target)
-    if rows.num_rows > select.MOST_ROWS or context.local.collated():
+    """What a change does to the rows that it read; None where the dry run must tell. ``terms`` are
+    those of its text.
+    """
+    table, each = context.catalog.by_id(plan.target), plan.each
+    if each is None or rows.num_rows > select.MOST_ROWS or context.local.collated():
         return None
     try:
         if each.deletes:
             return _deleted(context, words, plan, each, table, rows, literals)
-        done = _set_simply(context, words, plan, each, table, rows, literals)
+        done = _set_simply(context, words, plan, each, terms, table, rows, literals)
         return done or _updated(context, words, each, table, rows)
     except (errors.Error, pa.ArrowException):
         return None
@@ -73,19 +91,18 @@ def _chosen(
 
 def _set_simply(
     context: Context, words: statement_parts.Words, plan: ChangePlan, each: RowChange,
-    table: Table, rows: pa.Table, literals: Sequence[str],
+    terms: Sequence[simple_terms.Term] | None, table: Table, rows: pa.Table,
+    literals: Sequence[str],
 ) -> Difference | None:  # fmt: skip
     """An UPDATE that no engine need decide: by codes which rows, by simple terms what becomes of
     them.
     """
-    if each.checks or each.returning != (0, 0) or rows.num_rows > _MOST_SIMPLE:
+    if not terms or rows.num_rows > _MOST_SIMPLE:
         return None
-    field_of, required = context.local.arrow_field, set(map(fold, each.required))
-    known_as = (fold(each.alias or table.name),)
-    terms = simple_terms.terms_of(words, plan.free, table, known_as, required, field_of)
-    before = _chosen(context, plan, each, table, rows, literals) if terms else None
-    if terms is None or before is None:
+    before = _chosen(context, plan, each, table, rows, literals)
+    if before is None:
         return None
+    field_of = context.local.arrow_field
     after = simple_terms.changed(terms, before, None, words.parameters)
     names = [column.name for column in table.columns]
     if after is None or any(

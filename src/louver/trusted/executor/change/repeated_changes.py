@@ -1,0 +1,225 @@
+"""Changes that come again with other values (`repeated`), without a word of theirs being read, and
+in as few statements of the server's as they need.
+
+INSERT of constants neither reads rows nor relies on bounds. UPDATE and DELETE of the rows that have
+certain keys, and INSERT with a way out for conflicts, read these rows within the transaction that
+changes them, behind the session's token: while that is there, only amendments of the catalog have
+been saved (docs/decisions/0020), and looking keys up relies on nothing that these add.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.trusted.executor import (
+    chosen_rows,
+    constraint_check,
+    key_rows,
+    repeated,
+    row_writer,
+    select,
+    transaction,
+)
+from louver.trusted.executor.answer import Answer, Clock
+from louver.trusted.executor.change import flow, known, row_by_row, statement_parts
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.dry_run import Difference
+from louver.trusted.executor.state import Verdict
+from louver.trusted.planner.ir import ChangePlan, Code, Plan
+from louver.trusted.planner.operators import keys
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.change import constant_rows, constant_upserts
+    from louver.trusted.executor.change.simple_terms import Term
+
+Decide = Callable[[Table], Difference | None]
+"""Reads rows of a table, and says what becomes of them; None where only the general way tells."""
+_CONSTANT = re.compile(r"⟪[0-9]+⟫|[0-9]+")
+"""A number or a bound value as it is: what is worked out may depend on the time."""
+
+
+def keep_insert(context: Context, text: lexer.Text, table: Table, form: constant_rows.Form) -> None:
+    """Remember an INSERT of constants."""
+
+    def again(context: Context, parameters: list[object]) -> Answer | None:
+        return _inserted(context, table.key, form, parameters)
+
+    repeated.keep(context, text, table, again)
+
+
+def keep_upsert(
+    context: Context, words: statement_parts.Words, text: lexer.Text, table: Table,
+    form: constant_upserts.Form,
+) -> None:  # fmt: skip
+    """Remember an INSERT of constants with a way out for conflicts."""
+    verdict = flow.verdict(context, words, table)
+    if verdict is None or row_writer.hides_rows(table):
+        return
+
+    def again(context: Context, parameters: list[object]) -> Answer | None:
+        return _upserted(context, table.key, form, verdict, parameters)
+
+    repeated.keep(context, text, table, again)
+
+
+def keep_change(
+    context: Context, words: statement_parts.Words, text: lexer.Text, plan: ChangePlan
+) -> None:
+    """Remember an UPDATE or DELETE, if it is of the rows that have certain keys, and no engine
+    need decide it.
+    """
+    terms = row_by_row.terms_of(context, words, plan) if _is_simple(context, plan) else None
+    if terms is None:
+        return
+    table, shape = context.catalog.by_id(plan.target), lexer.shape(words.plain, words.tokens)
+    item = _Change(words.plain, tuple(words.tokens), shape, terms)
+
+    def again(context: Context, parameters: list[object]) -> Answer | None:
+        return _changed(context, table.key, item, parameters)
+
+    repeated.keep(context, text, table, again)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The text of an UPDATE or DELETE, with its tokens, its shape, and what it sets."""
+
+    plain: str
+    tokens: tuple[Token, ...]
+    shape: lexer.Shape
+    terms: Sequence[Term]
+
+
+def _is_simple(context: Context, plan: ChangePlan) -> bool:
+    """Whether a change reads rows by keys, whatever the catalog has been amended by, and breaks
+    no rule about other rows.
+    """
+    if plan.rows is None or not by_keys(plan.rows) or not select.reads_once(context, plan.rows):
+        return False
+    table = context.catalog.by_id(plan.target)
+    rules = constraint_check.rules(context, table)
+    return not (rules.foreign or rules.children or row_writer.hides_rows(table))
+
+
+def by_keys(rows: Plan) -> bool:
+    """Whether rows are read of one table by tags of constants, and by nothing else."""
+    if len(rows.remotes) != 1 or rows.opens or rows.remotes[0].lookup is not None:
+        return False
+    conditions = rows.remotes[0].where
+    codes = [code for node in conditions for code in keys.codes_of(node)]
+    return bool(conditions) and all(map(keys.looks_up, conditions)) and all(map(_is_plain, codes))
+
+
+def _is_plain(code: Code) -> bool:
+    parts = (code, *code.more)
+    return all(_CONSTANT.fullmatch(part.text.strip("()")) is not None for part in parts)
+
+
+def _inserted(
+    context: Context, key: tuple[str, str], form: constant_rows.Form, parameters: list[object]
+) -> Answer | None:
+    table, rows, clock = context.catalog.tables.get(key), form.rows([parameters]), Clock()
+    if table is None or rows is None:
+        return None
+    try:
+        with clock.step("server"):
+            row_writer.send(context, table, rows)
+    except errors.OperationalError as error:
+        if error.code != "catalog.conflict" or context.in_transaction:
+            raise
+        return None
+    return Answer(affected=rows.num_rows, times_ms=clock.times_ms)
+
+
+def _upserted(
+    context: Context, key: tuple[str, str], form: constant_upserts.Form, verdict: Verdict,
+    parameters: list[object],
+) -> Answer | None:  # fmt: skip
+    table = context.catalog.tables.get(key)
+    new = None if context.local.collated() else form.rows.rows([parameters])
+    if table is None or new is None:
+        return None
+
+    def decided(table: Table) -> Difference | None:
+        tags = key_rows.tags_of(context, table, new)
+        rows = key_rows.with_tags(context, table, tags, more=flow.again(verdict))
+        return form.decided(new, rows, parameters)
+
+    return _at_once(context, table, decided)
+
+
+def _changed(
+    context: Context, key: tuple[str, str], item: _Change, parameters: list[object]
+) -> Answer | None:
+    table = context.catalog.tables.get(key)
+    words = statement_parts.Words(item.plain, item.tokens, parameters)
+    shape = lexer.with_parameters(item.shape, parameters)
+    plan = known.find(context, words, item.shape.key, shape)
+    # With values of other types it is another plan.
+    if table is None or plan is None or plan.rows is None or not _is_simple(context, plan):
+        return None
+    select.record(context, plan.rows, shape, item.tokens)
+    (remote,) = plan.rows.remotes
+    request = context.storage.request(remote, shape.literals)
+
+    def decided(table: Table) -> Difference | None:
+        if not isinstance(request, Statement):
+            return None
+        rows = chosen_rows.rows(context, table, remote, request, shape.literals)
+        return row_by_row.decided(context, words, plan, item.terms, rows, shape.literals)
+
+    return _at_once(context, table, decided)
+
+
+class _NothingError(Exception):
+    """A transaction has nothing to write."""
+
+
+def _at_once(context: Context, table: Table, decide: Decide) -> Answer | None:
+    """Read rows, and change them, in one transaction behind the session's token. None where that
+    did nothing, because only the general way tells what to do, or another client was faster.
+    """
+    clock, done, own = Clock(), None, not context.in_transaction
+    try:
+        with transaction.writing_rows(context, table) as catalog, clock.step("server"):
+            held = catalog.tables[table.key]
+            context.state.untouched = True  # reading does not end the user's transaction
+            done = decide(held)
+            context.state.untouched = False
+            idle = done is None or not (len(done.gone) or done.fresh.num_rows)
+            if idle and own:
+                raise _NothingError
+            if done is not None and not idle:
+                row_writer.replace(context, held, done.fresh, done.gone)
+    except _NothingError:
+        pass
+    except errors.Error as error:
+        if not own:
+            if done is None or not isinstance(error, errors.IntegrityError):
+                raise
+            raise row_writer.explained(context, table, [done.fresh], error) from None
+        if not _is_for_long_way(error):
+            raise
+        return None
+    if done is None:
+        return None
+    done.answer.times_ms = clock.times_ms
+    return done.answer
+
+
+def _is_for_long_way(error: errors.Error) -> bool:
+    """Whether another client may have caused an error: a statement that runs again, under the
+    newest catalog, says what is wrong.
+    """
+    if isinstance(error, errors.IntegrityError | errors.VerificationError):
+        return True
+    return error.code == "catalog.conflict"

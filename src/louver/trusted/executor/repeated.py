@@ -1,0 +1,83 @@
+"""Statements that come again with other values: what runs them is remembered by their text, so that
+they are neither cut into words nor bound again.
+
+What is remembered holds while no name means something else here, and as far as the handler that is
+remembered says by itself: those of changes rely on the session's token (docs/decisions/0020), those
+of queries read the version of the catalog. Where it does not hold, the statement takes the general
+way, under the newest catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from louver.trusted.executor import transaction
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.state import State, Verdict
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+
+Again = Callable[[Context, list[object]], Answer | None]
+"""Runs a statement with other values; None where it is to take the general way, which nothing was
+done for yet.
+"""
+_MOST_TEXTS = 512
+_LONGEST = 16_384
+"""Characters of a text that is remembered."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What runs a statement: ``verdict`` goes when a name means something else."""
+
+    again: Again
+    flow: tuple[tuple[str, str], str]
+    verdict: Verdict
+    revision: int
+    path: tuple[str, ...]
+
+
+class _Texts(dict[str, Known]):
+    """A session's statements by their text with its placeholders; the oldest go first."""
+
+
+def keep(context: Context, text: lexer.Text, table: Table, again: Again) -> None:
+    """Remember what runs a statement over one table, if it has placeholders; it was just run under
+    the newest catalog.
+    """
+    if not text.parameters or len(text.plain) > _LONGEST or not context.backend.concurrent:
+        return
+    if not _is_alone(context) or context.has_temporary or transaction.is_counted(context, table):
+        return
+    state, revision = context.state, context.local.revision
+    texts, flow = state.cache(_Texts), (table.key, f"AGAIN\0{text.plain}")
+    if len(texts) >= _MOST_TEXTS and text.plain not in texts:
+        state.flows.pop(texts.pop(next(iter(texts))).flow, None)
+    verdict = state.flows[flow] = Verdict(())
+    texts[text.plain] = Known(again, flow, verdict, revision, context.catalog.path)
+
+
+def find(state: State, text: lexer.Text) -> Known | None:
+    """What runs a statement, if that still holds."""
+    known = state.cache(_Texts).get(text.plain) if text.parameters else None
+    if known is None or state.flows.get(known.flow) is not known.verdict:
+        return None
+    return known
+
+
+def run(context: Context, known: Known, parameters: list[object]) -> Answer | None:
+    """Run it; None where it is to take the general way, which nothing was done for yet."""
+    same = (context.local.revision, context.catalog.path) == (known.revision, known.path)
+    if not same or context.state.aborted or not _is_alone(context):
+        return None
+    return known.again(context, parameters)
+
+
+def _is_alone(context: Context) -> bool:
+    """Whether the session has nothing but the database: names are of nothing else."""
+    files = context.local.files
+    return not (
+        context.attached or files.known or files.frames.known or context.local.temporary.names
+    )
