@@ -95,6 +95,7 @@ EXAMPLE = {
     "pair": "`t.c` and `u.d`",
     "source": "`u`",
     "target": "`v`",
+    "other": "`d`",
     "nulls": "",
     "token": "number …",
     "values": "of …",

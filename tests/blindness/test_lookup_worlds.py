@@ -53,6 +53,47 @@ def test_two_worlds(key_file: Path, profile: str) -> None:
     assert not any("(h)" in fact and "which rows" in fact for fact in worlds[0][1])
 
 
+@pytest.mark.parametrize("clause", ["", " UNIQUE"])
+def test_two_worlds_of_keys_that_were_read(key_file: Path, clause: str) -> None:
+    """The same of a table that is asked for rows by the keys of another one."""
+    worlds = []
+    for step in (3, 1_001):
+        twin = Twin(":memory:", key_file, "cryptdb")
+        twin.fill(
+            f"CREATE TABLE n (k BIGINT ENC{clause}, w BIGINT ENC, p INTEGER)",
+            "CREATE TABLE few (k BIGINT ENC, w BIGINT ENC)",
+            f"INSERT INTO n SELECT {step} * i, {step} * (i % 400), i % 9 FROM range({ROWS}) r(i)",
+            f"INSERT INTO few SELECT {step} * (i % 4) * 5, {step} * i FROM range(9) r(i)",
+        )
+        start = len(twin.tap.records)
+        for sql in (
+            "UPDATE n SET w = few.w FROM few WHERE n.k = few.k AND few.w > 0",
+            "SELECT n.w FROM few LEFT JOIN n ON n.k = few.k WHERE n.w + few.w > 0",
+            f"INSERT INTO few VALUES (NULL, 1), ({step * 700}, 2)",
+            "DELETE FROM n USING few WHERE n.k = few.k AND n.p < 5",
+            "MERGE INTO n USING few ON n.k = few.k WHEN MATCHED THEN UPDATE SET p = 3",
+            "DELETE FROM few",
+            "UPDATE n SET p = 1 FROM few WHERE n.k = few.k",
+        ):
+            twin.either(sql)
+        sent = [getattr(r.message, "sql", "") for r in twin.tap.records[start:]]
+        rows = [
+            getattr(getattr(r.message, "table", None), "num_rows", 0)
+            for r in twin.tap.records[start:]
+        ]
+        facts = sorted(fact.text for fact in twin.session.context.ledger.facts())
+        names = {
+            v: f"{table}{i}"
+            for table in ("n", "few")
+            for i, c in enumerate(twin.table(table).columns)
+            for v in c.stored.values()
+        } | {v: f"tag{i}" for i, v in enumerate(twin.table("n").tags)}
+        worlds.append((_renamed(repr(sent), names), rows, facts))
+        twin.close()
+    assert worlds[0] == worlds[1]
+    assert any("a value that k of few had" in fact for fact in worlds[0][2])
+
+
 def _renamed(text: str, names: dict[str, str]) -> str:
     """A text with the pseudonyms of columns replaced by their places."""
     for name, position in names.items():

@@ -32,7 +32,7 @@ from louver.trusted.planner.ir import (
     term_name,
     wire_update,
 )
-from louver.trusted.vault.stored_types import BYTES, WIDE_CODE
+from louver.trusted.vault.stored_types import BYTES
 
 Summand = tuple[str, str, str]
 """A printed operand, the helper column that its power is of (or none), and its constant."""
@@ -99,7 +99,7 @@ class Printer:
             case Code():
                 return self.backend.cast(self.constant(node), node.stored)
             case Tag():
-                return self.backend.cast(self.constant(node), WIDE_CODE)
+                return self.backend.cast(self.constant(node), node.stored)
 
     def _call(self, name: str, *arguments: str) -> str:
         return f"{name}({', '.join(arguments)}, {self.constant(Fixed(self.modulus))})"

@@ -20,7 +20,7 @@ from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact, fact, named, table_name
-from louver.trusted.vault.levels import allows
+from louver.trusted.vault.scheme import may_meet
 
 MOST_LOOKED_UP = 2_048
 """Keys of one statement that are looked up; for more the columns of the key are read."""
@@ -32,16 +32,9 @@ _GONE, _CHILDREN, _FRESH, _PARENTS = (
 
 
 def links(table: Table, foreign: Foreign, parent: Table) -> bool:
-    """Whether a look-up may show which parent a row refers to: the columns are plain on both ends,
-    or have one ceiling on both, of at least `equality`.
-    """
+    """Whether a look-up may show which parent a row refers to."""
     pairs = zip(named(table, foreign.columns), named(parent, foreign.parent_columns), strict=True)
-    return all(
-        own.ceiling == other.ceiling and allows(own.ceiling, "equality")
-        if own.encrypted and other.encrypted
-        else not own.encrypted and not other.encrypted
-        for own, other in pairs
-    )
+    return all(may_meet(own, other) for own, other in pairs)
 
 
 def parents(context: Context, table: Table, foreign: Foreign, rows: pa.Table) -> pa.Table:

@@ -12,13 +12,14 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
-from louver.trusted.executor import server_rows
+from louver.trusted.executor import keys_read, server_rows
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Tables
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.schema import representations
 from louver.trusted.executor.storage import (
     ROW_ID,
+    Answers,
     Narrow,
     Parts,
     Request,
@@ -26,7 +27,7 @@ from louver.trusted.executor.storage import (
     translate_reply_errors,
 )
 from louver.trusted.planner import choose, postcondition
-from louver.trusted.planner.ir import RemoteQuery, RowFilter, TableRef, Template
+from louver.trusted.planner.ir import RemoteQuery, RowFilter, TableRef, Tag, Template
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql.scope import Source
@@ -34,7 +35,7 @@ from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import condition_of, with_condition
 from louver.trusted.vault.scheme import has_shares
-from louver.wire.messages import Statement
+from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
     from louver.trusted.executor import lookups
@@ -107,6 +108,8 @@ class ServerStorage:
     def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Request:
         if remote.lookup is not None:
             return _lookups(self._parts, remote, literals).steps(remote.lookup)
+        if remote.probes:
+            return keys_read.awaiting(self._parts, remote, _binder(self._parts, literals))
         return _bound(self._parts, remote, _tables(self._parts, remote), literals)
 
     def answer(
@@ -115,6 +118,8 @@ class ServerStorage:
         parts, tables = self._parts, _tables(self._parts, remote)
         if remote.lookup is not None:
             return _lookups(parts, remote, literals).answer(remote, remote.lookup, clock)
+        if isinstance(request, keys_read.Asked):
+            remote, request = request.remote, request.statement
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server received an unknown request")
         with clock.step("server"), translate_reply_errors():
@@ -124,8 +129,15 @@ class ServerStorage:
             complete(remote, tables, reply)
         return opened
 
-    def narrowing(self, _literals: Sequence[str]) -> Narrow:
-        return lambda _, request, __: request
+    def narrowing(self, literals: Sequence[str]) -> Narrow:
+        bind = _binder(self._parts, literals)
+
+        def narrow(remote: RemoteQuery, request: Request, answers: Answers) -> Request:
+            if not remote.probes:
+                return request
+            return keys_read.narrowed(self._parts, remote, answers, bind)
+
+        return narrow
 
     def shows(self, _request: Request) -> list[Fact]:
         return []
@@ -218,15 +230,35 @@ def _lookups(parts: Parts, remote: RemoteQuery, literals: Sequence[str]) -> look
     )
 
 
-def _bound(parts: Parts, remote: RemoteQuery, tables: Tables, literals: Sequence[str]) -> Statement:
-    """One remote query as a statement, checked."""
+def _binder(parts: Parts, literals: Sequence[str]) -> keys_read.Bind:
+    """What binds queries for keys that were read."""
+
+    def bind(remote: RemoteQuery, tags: Sequence[Constant]) -> Statement:
+        return _bound(parts, remote, _tables(parts, remote), literals, tags)
+
+    return bind
+
+
+def _bound(
+    parts: Parts,
+    remote: RemoteQuery,
+    tables: Tables,
+    literals: Sequence[str],
+    tags: Sequence[Constant] = (),
+) -> Statement:
+    """One remote query as a statement, checked; ``tags`` are what stands for its tags."""
     fixed = parts.state.in_transaction or parts.engine.in_transaction
     usable = not fixed or all(tables[s.table].kept_complete for s in remote.sources)
     printed = parts.state.cache(Printed).setdefault(remote, {})
     template = printed.get(usable)
     if template is None:
         template = printed[usable] = _printed(parts, remote, tables, usable)
-    constants = [parts.columns.constant(item, literals) for item in template.constants]
+    constants = [
+        tags[item.index]
+        if tags and isinstance(item, Tag)
+        else parts.columns.constant(item, literals)
+        for item in template.constants
+    ]
     return Statement(template.text(literals), tuple(constants))
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
-from louver.trusted.planner.ir import RemoteQuery, Slot, TableRef
+from louver.trusted.planner.ir import Node, RemoteQuery, Slot, TableRef
+from louver.trusted.planner.operators import keys
 from louver.trusted.vault.catalog import Table
 
 
@@ -48,7 +49,7 @@ def remote_text(remote: RemoteQuery, printer: Printer) -> str:
         items.append("count(*) AS louver_c0" if remote.grouped else "1 AS louver_c0")
     lines = [f"SELECT {', '.join(items)}", f"FROM {_from(remote, printer)}"]
     if remote.where:
-        lines.append("WHERE " + " AND ".join(printer.print(node) for node in remote.where))
+        lines.append("WHERE " + " AND ".join(_condition(node, printer) for node in remote.where))
     if remote.group:
         lines.append("GROUP BY " + ", ".join(printer.print(node) for node in remote.group))
     if remote.order:
@@ -60,6 +61,12 @@ def remote_text(remote: RemoteQuery, printer: Printer) -> str:
         conditions = " AND ".join(printer.print(node) for node in remote.having)
         text = f"SELECT h.*\nFROM ({text}) AS h\nWHERE {conditions}"
     return text
+
+
+def _condition(node: Node, printer: Printer) -> str:
+    """One of the conditions of WHERE."""
+    text = printer.print(node)
+    return text if keys.looks_up(node) else keys.sieved(text, len(keys.codes_of(node)))
 
 
 def _name(name: str, remote: RemoteQuery) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.levels import LEVELS
+from louver.trusted.vault.levels import LEVELS, allows
 from louver.trusted.vault.protection import BUNDLES, FILES, ONION, SEALED, Protection, Word
 from louver.trusted.vault.scheme_row import (
     BY_FILE,
@@ -204,6 +204,15 @@ def key_within(table: Table, ids: Collection[int]) -> tuple[str, list[int]] | No
     """
     whole = [(stored, key) for stored, key in table.tags.items() if set(key) <= set(ids)]
     return min(whole, key=lambda item: len(item[1]), default=None)
+
+
+def may_meet(left: Column, right: Column) -> bool:
+    """Whether a server may see which values of two columns are equal: both are plain, or both have
+    one ceiling of at least `equality`.
+    """
+    if left.encrypted and right.encrypted:
+        return left.ceiling == right.ceiling and allows(left.ceiling, "equality")
+    return not left.encrypted and not right.encrypted
 
 
 def tells_rows(column: Column) -> bool:

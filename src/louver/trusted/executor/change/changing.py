@@ -18,6 +18,7 @@ from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.executor import (
     cardinality,
+    chosen_rows,
     constraint_check,
     dry_run,
     onion_adjustment,
@@ -38,10 +39,9 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.row_writer import hides_rows, note_touched, send
-from louver.trusted.planner.ir import ChangePlan, Plan, RowFilter
+from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Column, Table
-from louver.wire.messages import Statement
 
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
@@ -170,7 +170,7 @@ def _executed(
     involved = [catalog.by_id(other) for other in plan.rehearsed]
     once = plan.rows is not None and select.reads_once(context, plan.rows)
     with clock.step("server"), nullcontext() if once else transaction.same_state(context):
-        held = {other.id: _rows(context, shape, plan, other) for other in involved}
+        held = chosen_rows.held(context, plan, involved, shape.literals)
     with clock.step("home"):
         done = None
         if plan.each is not None:
@@ -272,24 +272,6 @@ def _prepare(
     notices = cardinality.warned(new, context.catalog)
     with storage.translate_reply_errors():
         return notices + onion_adjustment.require(context, rows.opens)
-
-
-def _rows(context: Context, shape: lexer.Shape, plan: ChangePlan, table: Table) -> pa.Table:
-    """The rows of a table for the dry run."""
-    if plan.rows is None:
-        return storage.whole(context.storage, table)
-    remote = next(r for r in plan.rows.remotes if r.sources[0].table == table.id)
-    pairs = zip(table.columns, remote.outputs, strict=True)
-    names = [column.name for column, output in pairs if output.kind != "absent"]
-    request = context.storage.request(remote, shape.literals) if remote.where else None
-    if not isinstance(request, Statement):
-        literals = shape.literals
-        condition = RowFilter(remote.sources[0], remote.where, literals, remote.lookup)
-        return storage.whole(context.storage, table, names, condition)
-    from louver.trusted.executor import chosen_rows
-
-    rows = chosen_rows.rows(context, table, remote, request, shape.literals)
-    return rows.select([*names, storage.ROW_ID])
 
 
 def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Table]:

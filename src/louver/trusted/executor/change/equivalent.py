@@ -87,7 +87,8 @@ def _is_action(item: exp.Expr) -> bool:
 
 def _of_merge(tree: exp.Merge) -> exp.Select | None:
     source, on, whens = tree.args.get("using"), tree.args.get("on"), tree.args.get("whens")
-    if not isinstance(source, exp.Table | exp.Subquery) or on is None or whens is None:
+    sources = (exp.Table, exp.Subquery, exp.Values)
+    if not isinstance(source, sources) or on is None or whens is None:
         return None
     if source.args.get("joins"):
         return None

@@ -121,6 +121,7 @@ def _planned(
         resolver.table,
         context.planning.link,
         whole=whole,
+        change=True,
     )
     refused = choose.above_ceiling(plan.leaks, list(catalog.tables.values()))
     if refused or not has_values(context, plan, shape.literals):

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from louver.trusted.vault.stored_types import WIDE_CODE
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -144,9 +146,12 @@ class Public:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """The ``index``-th of the tags of keys that a read is given beside its text (spec/key.md)."""
+    """The ``index``-th of the tags of keys (spec/key.md), or codes, that a read is given beside its
+    text; ``stored`` is its type (`vault.stored_types`).
+    """
 
     index: int
+    stored: str = WIDE_CODE
 
 
 Node = Column | Sql | Call | Updated | Added | Compared | Share | Code | Public | Tag

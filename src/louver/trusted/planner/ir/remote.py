@@ -61,11 +61,14 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Keys of another table that choose the files of a lake's: ``column`` is the id of the column
-    that they are looked for in, ``home`` the table that they are of, ``key`` its column.
-    ``filters`` are conditions on that table under the name ``alias``, with ``⟪i⟫`` for the
-    statement's i-th number. Where keys are ``merged``, one range holds them all: how many there are
-    would show which are equal.
+    """Keys of another table that choose the files of a lake's, or the rows of a server's:
+    ``column`` is the id of the column that they are looked for in, ``home`` the table that they are
+    of, ``key`` its column.
+
+    Of a lake, ``filters`` are conditions on that table under the name ``alias``, with ``⟪i⟫`` for
+    the statement's i-th number. Where keys are ``merged``, one range holds them all: how many there
+    are would show which are equal. Of a server, ``node`` compares what it holds of the column with
+    one constant.
     """
 
     column: int
@@ -74,6 +77,7 @@ class Probe:
     alias: str
     filters: tuple[str, ...]
     merged: bool = False
+    node: Node | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +106,8 @@ class RemoteQuery:
     ``counted`` names the answer's column that counts all rows of the one table, if there is one.
     ``inner`` are the tables within the conditions of WHERE. ``rows`` and ``width`` are what the
     answer is expected to have: rows, and bytes of each; 0 where nothing is expected. ``probes``
-    are of tables of a lake. ``filters`` are conditions within aggregates. With a ``lookup`` the
-    rows are read in its two steps.
+    are keys that are read before. ``filters`` are conditions within aggregates. With a ``lookup``
+    the rows are read in its two steps.
     """
 
     home: tuple[str, str]

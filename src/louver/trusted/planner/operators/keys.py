@@ -184,6 +184,14 @@ def looks_up(node: Node) -> int:
     return len(constants) if tags else 0
 
 
+def sieved(text: str, count: int) -> str:
+    """IN with so many codes, none of them a tag, as a condition of WHERE. With ``IS TRUE`` DuckDB
+    decides it while it scans the column, and reads other columns where it has met a code; IN alone
+    it decides when it has read all columns, by hashing, which pays where there are many.
+    """
+    return f"({text}) IS TRUE" if 1 < count <= _MOST_SIEVED else text
+
+
 def either(left: Node, right: Node) -> Sql | None:
     """Two look-ups by one key as one, for an index serves no OR; None of anything else."""
     if not (looks_up(left) and looks_up(right)):
@@ -196,6 +204,7 @@ def either(left: Node, right: Node) -> Sql | None:
 
 
 _EQUAL = "⟦0⟧ = ⟦1⟧"
+_MOST_SIEVED = 32
 
 
 def _in(count: int) -> str:

@@ -62,10 +62,11 @@ def plan_scans(
     *,
     apart: bool = False,
     whole: Collection[int] = (),
+    change: bool = False,
 ) -> Plan:
     """One scan per table that the statement names, directly or through a view; where tables lie
     ``apart``, none is reduced by another one where it lies. Of ``whole`` tables, by id, all columns
-    are read.
+    are read. ``change`` tells that the rows are those of a change.
     """
     names = (
         None
@@ -87,8 +88,11 @@ def plan_scans(
             remote = reducer.look_up(remote, source, tables, link or cost.Link())
         remotes.append(remote)
     by_table = {source.table.id: source for source in scanned}
-    if reducer is not None and any(source.backend.keys_choose for source in scanned):
-        leaks += reducer.probe(remotes, by_table)
+    if reducer is not None:
+        probed = reducer.probe(remotes, by_table, tables, link or cost.Link(), change=change)
+        remotes = probed.remotes
+        leaks += [leak for leak in probed.leaks if leak not in leaks]
+        opens += [opening for opening in probed.opens if opening not in opens]
     for remote in remotes:
         read = choose.reads(remote, [by_table[remote.sources[0].table]])
         leaks += [leak for leak in read if leak not in leaks]
@@ -276,9 +280,23 @@ class _Reducer:
             owners.append(owner)
         return owners
 
-    def probe(self, remotes: list[RemoteQuery], sources: Mapping[int, Source]) -> list[Fact]:
-        """Let tables of a lake be reduced by keys of tables that are read before them."""
-        return probes.add(remotes, sources, self._blocks, self._nodes, self._conditions)
+    def probe(
+        self,
+        remotes: list[RemoteQuery],
+        sources: Mapping[int, Source],
+        tables: list[Table],
+        link: cost.Link,
+        *,
+        change: bool,
+    ) -> probes.Probed:
+        """Let tables be reduced by keys of tables that are read before them."""
+
+        def may_show(remote: RemoteQuery) -> bool:
+            scanned = sources[remote.sources[0].table]
+            return not self.graph.apart and self._access_allowed(remote, scanned, tables)
+
+        known = (self._blocks, self._nodes, self._conditions)
+        return probes.add(remotes, sources, *known, link, may_show, change=change)
 
     def _taken(
         self,

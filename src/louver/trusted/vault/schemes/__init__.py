@@ -134,6 +134,16 @@ def matches(
     return None if decide is None else decide(keys, table, columns, values, constants)
 
 
+def key_codes(
+    keys: KeySource, table: Table, column: Column, representation: str, values: pa.Array
+) -> pa.Array:
+    """What the server holds of rows that have one of these values in a column, none of them NULL.
+    The values may be another column's, of the same domain.
+    """
+    module = _MODULES[scheme_of(representation).name]
+    return cast(pa.Array, module.key_codes(keys, table, column, values))
+
+
 def tag(keys: KeySource, table: Table, columns: Sequence[Column], values: Sequence[Exact]) -> str:
     """The tag of a key, given by its columns in their order and a value for each, none NULL."""
     return key.tag(keys, table, columns, values)

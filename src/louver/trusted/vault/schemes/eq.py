@@ -53,6 +53,13 @@ _JOIN = Leak(
     "the server can tell which values of {pair} are equal",
     f"{FREQUENCY}, {TOGETHER}",
 )
+_MET = Leak(
+    "equality",
+    "eq.met",
+    "the server can tell which rows of {table} have in {column} a value that {other} of {target}"
+    " had when it was read",
+    f"{FREQUENCY}, {TOGETHER}",
+)
 _NATIVE = Answer(opens="det")
 
 
@@ -84,6 +91,7 @@ SCHEME = Scheme(
         "IS NULL": _OPEN,
         "DISTINCT, GROUP BY, COUNT(DISTINCT)": _OPEN,
         "A = B of one join group": _JOIN,
+        "A = B, by values of B that were read first": _MET,
         "all of these, of a UNIQUE column": _UNIQUE,
     },
     broken_by="frequency analysis once open: Naveed, Kamara and Wright, CCS 2015",
@@ -119,6 +127,11 @@ def codes(keys: KeyRing, table: Table, column: Column, values: pa.Array) -> pa.A
     if column.layers.get("eq") == "join":
         return keys.eq_join_codes(column.group, domain, values)
     return keys.eq_codes(table.id, column.id, column.generation, column.group, domain, values)
+
+
+def key_codes(keys: KeySource, table: Table, column: Column, values: pa.Array) -> pa.Array:
+    """The codes of values of other columns, by which rows that have them are asked for."""
+    return codes(keys.keyring, table, column, values)
 
 
 def matches(

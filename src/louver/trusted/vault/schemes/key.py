@@ -137,6 +137,11 @@ def matches(
     return among(_tags(keys, table, _stored(table, columns), columns, values), constants)
 
 
+def key_codes(keys: KeySource, table: Table, column: Column, values: pa.Array) -> pa.Array:
+    """The tags of values of other columns, by which rows with these keys are asked for."""
+    return _tags(keys, table, _stored(table, [column]), [column], [values])
+
+
 def _stored(table: Table, columns: Sequence[Column]) -> str:
     """The server's column of the tags of a key."""
     wanted = [column.id for column in columns]

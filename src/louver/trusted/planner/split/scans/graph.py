@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from louver.trusted.planner.split.scans import query_blocks
+from louver.trusted.planner.split.scans import query_blocks, stated_rows
 from louver.trusted.planner.split.scans.conditions import Conditions, equates, pairs, parts
 from louver.trusted.planner.split.scans.query_blocks import Block, Context
 from louver.trusted.vault.levels import allows
@@ -76,6 +76,7 @@ def gather(blocks: list[Block], conditions: Conditions) -> Graph:
             for part in parts(context.condition, block):
                 _note(part, block, context, graph)
                 _note_member(part, block, context, by_select, graph)
+                _note_stated(part, block, context, graph)
     return graph
 
 
@@ -93,6 +94,15 @@ def _note(part: exp.Expr, block: Block, context: Context, graph: Graph) -> None:
         for target in pair & context.targets:
             (source,) = pair - {target}
             graph.edge(target, source, node)
+
+
+def _note_stated(part: exp.Expr, block: Block, context: Context, graph: Graph) -> None:
+    """An equality with rows of constants as IN."""
+    for owner, member in stated_rows.members(part, block, graph.conditions):
+        if owner.slot in context.targets:
+            node = graph.conditions.weakened(member, block, frozenset({owner.slot}))
+            if node is not None:
+                graph.filter(owner.slot, node)
 
 
 def _mentioned(part: exp.Expr, block: Block) -> list[int]:

@@ -1,20 +1,26 @@
-"""Semi-joins on a lake: keys that were read of one table choose the files of another.
+"""Semi-joins by keys that were read: those of one table choose the rows, or files, of another.
 
 A row of T matters only if some row of N that matters has the same key (see `graph`). N is read
-first and finished locally; its keys become ranges of T's column. Only tables that occur once in a
-statement are reduced so, and only by tables that something else reduces.
+first. Only tables that occur once in a statement are reduced so.
+
+On a lake, the keys of N become ranges of T's column, if something else reduces N. On a server, T is
+asked for the rows that have one of N's keys, as by IN, if N is expected to give few rows and that
+pays. The server then sees which values of the two columns are equal, for N may have one row; so
+both must admit that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from louver.names import fold
-from louver.trusted.planner.ir import Probe, RemoteQuery
+from louver.trusted.planner import cost
+from louver.trusted.planner.ir import Opening, Probe, RemoteQuery
+from louver.trusted.planner.operators import keys
 from louver.trusted.planner.split.scans import query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions, parts
 from louver.trusted.planner.split.scans.query_blocks import Block, Occurrence
@@ -25,8 +31,22 @@ from louver.trusted.vault import facts
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.levels import allows
-from louver.trusted.vault.scheme import answered
-from louver.trusted.vault.types import family
+from louver.trusted.vault.scheme import answered, may_meet
+from louver.trusted.vault.types import code_domain, family
+
+MOST_KEYS = 2_048
+"""Keys that a server is asked for at once; for more its table is read."""
+
+
+@dataclass(slots=True)
+class Probed:
+    """Scans that wait for keys of others, in an order in which every probe finds its keys read, and
+    what they show and open.
+    """
+
+    remotes: list[RemoteQuery]
+    leaks: list[Fact] = field(default_factory=list)
+    opens: list[Opening] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,38 +65,103 @@ def add(
     blocks: Sequence[Block],
     nodes: Sequence[exp.Table],
     conditions: Conditions,
-) -> list[Fact]:
-    """Give the remotes that read a lake their probes, and bring all into an order in which every
-    probe finds its keys read. ``sources`` are the tables that the remotes read, by id.
+    link: cost.Link,
+    may_show: Callable[[RemoteQuery], bool],
+    *,
+    change: bool,
+) -> Probed:
+    """The remotes with their probes. ``sources`` are the tables that the remotes read, by id;
+    ``may_show`` tells of a remote whether the server may see which of its rows are read. ``change``
+    tells that the rows are read for a change.
     """
-    remotes.sort(key=lambda remote: (remote.rows, remote.home))
-    leaks: list[Fact] = []
-    places = {remote.sources[0].table: position for position, remote in enumerate(remotes)}
-    for position, remote in enumerate(remotes):
+    ordered = sorted(remotes, key=lambda remote: (remote.rows, remote.home))
+    probed = Probed(ordered)
+    places = {remote.sources[0].table: position for position, remote in enumerate(ordered)}
+    for position, remote in enumerate(ordered):
         source = sources[remote.sources[0].table]
         table = source.table
-        if (
-            not source.backend.keys_choose
-            or sum(fold(n.name) == fold(table.name) for n in nodes) != 1
-        ):
+        if sum(fold(n.name) == fold(table.name) for n in nodes) != 1:
             continue
         for tie in _ties(table, blocks):
             before = places.get(tie.other.table.id, position)
-            if before >= position or not _may(tie):
+            if before >= position:
                 continue
-            filters, compared = _filters(tie.other, blocks, conditions)
-            first = remotes[before]
-            if not filters and not first.probes:
-                continue
-            home = first.home
-            merged = _shows_equality(tie, compared)
-            named = (tie.key.name, tie.other.name)
-            probe = Probe(tie.column.id, home, *named, tuple(filters), merged)
-            if probe not in remote.probes:
-                remote = replace(remote, probes=(*remote.probes, probe), whole_table=False)
-                leaks += _leaks(tie, compared)
-        remotes[position] = remote
-    return leaks
+            first = ordered[before]
+            if source.backend.keys_choose:
+                remote = _by_ranges(tie, remote, first, blocks, conditions, probed)
+            elif source.backend.computes and may_show(remote):
+                remote = _by_codes(tie, remote, first, conditions, link, probed, change=change)
+        ordered[position] = remote
+    if not any(remote.probes for remote in ordered):
+        probed.remotes = remotes
+    return probed
+
+
+def _by_ranges(
+    tie: _Tie,
+    remote: RemoteQuery,
+    first: RemoteQuery,
+    blocks: Sequence[Block],
+    conditions: Conditions,
+    probed: Probed,
+) -> RemoteQuery:
+    """A scan of a lake with the keys of another one as ranges."""
+    if not _may(tie):
+        return remote
+    filters, compared = _filters(tie.other, blocks, conditions)
+    if not filters and not first.probes:
+        return remote
+    merged = _shows_equality(tie, compared)
+    named = (tie.key.name, tie.other.name)
+    probe = Probe(tie.column.id, first.home, *named, tuple(filters), merged)
+    if probe in remote.probes:
+        return remote
+    probed.leaks += _leaks(tie, compared)
+    return replace(remote, probes=(*remote.probes, probe), whole_table=False)
+
+
+def _by_codes(
+    tie: _Tie,
+    remote: RemoteQuery,
+    first: RemoteQuery,
+    conditions: Conditions,
+    link: cost.Link,
+    probed: Probed,
+    *,
+    change: bool,
+) -> RemoteQuery:
+    """A scan of a server's table with the keys of another one as members of IN. One probe is
+    enough: each one beside it would read less, and show more.
+    """
+    domain, alone = code_domain(tie.column.type), frozenset({tie.owner.slot})
+    if not domain or domain != code_domain(tie.key.type) or not tie.column.encrypted:
+        return remote
+    if remote.probes or not may_meet(tie.column, tie.key):
+        return remote
+    if not (change and not tie.key.unique) and not tie.column.unique:
+        # Rows are mostly joined with what they refer to, so all of them would meet; but what a
+        # change is given is mostly what it is to change.
+        return remote
+    met_there = any(ref.table == tie.other.table.id for ref in remote.inner)
+    if met_there or first.rows > MOST_KEYS or remote.rows < cost.LEAST_ROWS:
+        return remote
+    name = exp.column(exp.to_identifier(tie.column.name, quoted=True), tie.owner.name)
+    node = exp.In(this=name, expressions=[exp.Null()])
+    scope = conditions.scope({tie.owner.slot: remote.sources[0].slot})
+    matches = min(remote.rows, first.rows * remote.rows * cost.fraction(node, scope))
+    saved = cost.seconds(remote, remote.rows, link) - cost.seconds(remote, matches, link)
+    if saved <= remote.rows * scope.sources[0].backend.costs.compare_s:
+        return remote
+    condition = conditions.predicate(node, scope) if conditions.decides(node, alone) else None
+    if condition is None or len(keys.codes_of(condition.node)) != 1:
+        return remote
+    collected, other = scope.collected, facts.column_name(tie.other.table, tie.key)
+    words = {"target": facts.table_name(tie.other.table), "other": other}
+    met = facts.fact("eq.met", tie.owner.table, [tie.column], **words)
+    probed.leaks += [*collected.leaks, met, facts.about(met, tie.other.table, [tie.key])]
+    probed.opens += collected.opens
+    probe = Probe(tie.column.id, first.home, tie.key.name, tie.other.name, (), node=condition.node)
+    return replace(remote, probes=(probe,), rows=matches, lookup=None)
 
 
 def _leaks(tie: _Tie, compared: list[str]) -> list[Fact]:

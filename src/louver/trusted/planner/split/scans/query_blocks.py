@@ -60,12 +60,13 @@ class Context:
 @dataclass(eq=False, slots=True)
 class Block:
     """One SELECT. ``items`` are what stands in its FROM, by alias; None is anything else than a
-    base table.
+    base table. ``sources`` are the same as nodes.
     """
 
     select: exp.Select
     parent: Block | None
     items: list[tuple[str, Occurrence | None]] = field(default_factory=list)
+    sources: list[exp.Expr] = field(default_factory=list)
     strong: set[int] = field(default_factory=set)
     contexts: list[Context] = field(default_factory=list)
     frozen: bool = False
@@ -167,12 +168,14 @@ def _fill(block: Block, resolve: selection.Resolve, slot: int) -> int:
         return slot
     occurrence = _occurrence(clause.this, resolve, slot)
     block.items.append((_alias(clause.this), occurrence))
+    block.sources.append(clause.this)
     if occurrence is not None:
         block.strong.add(slot)
     slot += 1
     for join in block.select.args.get("joins") or []:
         occurrence = _occurrence(join.this, resolve, slot)
         block.items.append((_alias(join.this), occurrence))
+        block.sources.append(join.this)
         _joined(block, join, slot if occurrence is not None else None)
         slot += 1
     return slot
