@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -72,6 +74,32 @@ def test_other_constraints_tables_and_forks_have_other_tags(keys: KeySource) -> 
         tags(keys, values, [4, 5], name="k_000000000001"),
     ]
     assert len({str(tag) for tag in results}) == len(results)
+
+
+def test_rows_by_themselves_have_the_tags_that_they_have_together(keys: KeySource) -> None:
+    """More of them than are remembered, each twice, of columns of other types."""
+    types: dict[str, tuple[pa.DataType, list[Any]]] = {
+        "BIGINT": (pa.int64(), [0, -1, 5, 2**62]), "UBIGINT": (pa.uint64(), [0, 2**63, 2**64 - 1]),
+        "INTEGER": (pa.int32(), [0, 1, -(2**31)]), "VARCHAR": (pa.string(), ["", "a", "ä"]),
+        "BLOB": (pa.binary(), [b"", b"a"]), "DOUBLE": (pa.float64(), [0.0, -0.0, float("nan")]),
+        "BOOLEAN": (pa.bool_(), [True, False]), "DATE": (pa.date32(), [0, 2**31 - 1, -5]),
+        "DECIMAL(9,2)": (pa.decimal128(9, 2), [Decimal("1.50"), Decimal(0)]),
+    }  # fmt: skip
+    for first, second in itertools.product(types, types):
+        columns = [Column("a", first, 4), Column("b", second, 5)]
+        table = Table("main", "t", 3, columns, tags={"k_1": [4, 5], "k_2": [5]})
+        pairs = list(itertools.product(types[first][1], types[second][1]))
+        arrays = [
+            pa.array([pair[side] for pair in pairs], types[name][0])
+            for side, name in enumerate((first, second))
+        ]
+        given = pa.table(dict(zip("ab", arrays, strict=True)))
+        together = key.tags(keys, table, given)
+        for _ in range(2):
+            for position in range(len(pairs)):
+                alone = key.tags(keys, table, given.slice(position, 1))
+                for stored, part in together.items():
+                    assert alone[stored].to_pylist() == [part[position].as_py()]
 
 
 def test_a_null_looks_like_a_key(keys: KeySource) -> None:

@@ -320,7 +320,7 @@ class Columns:
             fit = schemes.matches(self, table, columns, codes[0].onion, values, constants)
             if fit is None:
                 return None
-            rows = rows.filter(fit)
+            rows = rows if fit.true_count == rows.num_rows else rows.filter(fit)
         return rows
 
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:

@@ -13,7 +13,7 @@ from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.exact_values import Exact, exact
+from louver.trusted.vault.exact_values import Exact, exact, exact_whole
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.types import code_domain
@@ -78,5 +78,7 @@ def _value(evaluate: Evaluate, column: Column, item: Code, literals: Sequence[st
     """The value of a constant in units of a column's domain; None for NULL."""
     text = fill(item.text, list(literals))
     whole = _WHOLE_NUMBER.fullmatch(text)
-    number = pa.array([int(whole[1])], pa.int64()) if whole else evaluate(text)
-    return exact(number, code_domain(column.type) or "")
+    domain = code_domain(column.type) or ""
+    if whole:
+        return exact_whole(int(whole[1]), domain)
+    return exact(evaluate(text), domain)

@@ -17,6 +17,7 @@ from louver.trusted.executor import (
     federation,
     materialized_terms,
     onion_adjustment,
+    repeated,
     schema_queries,
     transaction,
 )
@@ -28,7 +29,8 @@ from louver.trusted.executor.local import exact
 from louver.trusted.executor.local.local_engine import Answers
 from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.storage import translate_reply_errors
-from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.ir import Code, Plan
+from louver.trusted.planner.operators import keys
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
@@ -43,6 +45,7 @@ Home = tuple[str, str]
 Rows = tuple[list[tuple[str, str]], pa.Table]
 MOST_ROWS = 2_048
 """Rows that are read as they came; DuckDB knows more of those in a table, such as their order."""
+_CONSTANT = re.compile(r"⟪[0-9]+⟫|[0-9]+")
 _OPENED = re.compile(r"SELECT ((?:louver_c\d+(?:, )?)+) FROM louver_rows")
 
 
@@ -145,7 +148,64 @@ def _planned(
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**context.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
+    if text.parameters and plan.columns:
+        _remember(context, text, tokens, plan)
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
+
+
+def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan: Plan) -> None:
+    """Remember a query that just ran by a plan, if it is of the rows that have certain keys, and no
+    engine finishes it.
+    """
+    draws = sequence_draws.draws(context.catalog, tokens)
+    if draws or pivots(tokens) or not _is_look_up(context, plan):
+        return
+    table = context.catalog.by_id(plan.remotes[0].sources[0].table)
+
+    def again(context: Context, parameters: list[object]) -> Answer | None:
+        return _read_again(context, text, tokens, parameters)
+
+    repeated.keep(context, text, table, again)
+
+
+def _is_look_up(context: Context, plan: Plan) -> bool:
+    if not (plan.columns and plan.alone and by_keys(plan)):
+        return False
+    return reads_once(context, plan) and not any(map(exact.may_change, plan.types))
+
+
+def _read_again(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer | None:
+    """Run such a query with other values; the version of the catalog is read as for any other."""
+    before, clock = context.catalog, Clock()
+    if not context.in_transaction:
+        transaction.refresh(context)
+        if context.catalog is not before:
+            return None
+    with clock.step("plan"):
+        plan, shape = context.planner.plan(text, parameters, before, context.planning, tokens)
+    # With values of other types it is another plan.
+    if not _is_look_up(context, plan):
+        return None
+    notices = cardinality.warned(record(context, plan, shape, tokens), before)
+    (remote,) = plan.remotes
+    try:
+        request = context.storage.request(remote, shape.literals)
+        rows = context.storage.answer(remote, request, shape.literals, clock)
+    except errors.DataError:
+        return None  # a constant has no value of the type that it is compared as
+    except errors.VerificationError:
+        if context.in_transaction:
+            raise
+        return None  # what another client has changed meanwhile may look like tampering
+    with clock.step("finish"):
+        done = finished_alone(context, plan, rows, shape.literals)
+    if done is None:
+        return None
+    columns = list(zip(plan.names, plan.types, strict=True))
+    times = {**context.planner.times_ms, **clock.times_ms}
+    return Answer(done, columns, -1, times, [request.sql], "", notices)
 
 
 def reads_once(context: Context, plan: Plan) -> bool:
@@ -158,6 +218,23 @@ def reads_once(context: Context, plan: Plan) -> bool:
         return False
     ids = (source.table for remote in plan.remotes for source in remote.sources)
     return not any(has_shares(context.catalog.by_id(table)) for table in ids)
+
+
+def by_keys(plan: Plan) -> bool:
+    """Whether rows are read of one table by tags of constants as they are written or bound, and by
+    nothing else.
+    """
+    if len(plan.remotes) != 1 or plan.opens or plan.remotes[0].lookup is not None:
+        return False
+    conditions = plan.remotes[0].where
+    given = [code for node in conditions for code in keys.codes_of(node)]
+    return bool(conditions) and all(map(keys.looks_up, conditions)) and all(map(_is_plain, given))
+
+
+def _is_plain(code: Code) -> bool:
+    """Whether a constant is not worked out, which may depend on the time."""
+    parts = (code, *code.more)
+    return all(_CONSTANT.fullmatch(part.text.strip("()")) is not None for part in parts)
 
 
 def _asked(context: Context, plan: Plan, ready: Bound, clock: Clock) -> dict[Home, Rows]:
@@ -186,6 +263,29 @@ def changes(tokens: Sequence[Token]) -> str:
     return ""
 
 
+def finished_alone(
+    context: Context, plan: Plan, rows: pa.Table, literals: Sequence[str]
+) -> pa.Table | None:
+    """The result of a plan whose columns are those of its only table, where no engine need decide
+    which rows are in it; else None.
+    """
+    if not _have_types(context, plan, rows, plan.columns):
+        return None
+    (remote,) = plan.remotes
+    tables = {ref.table: context.catalog.by_id(ref.table) for ref in remote.sources}
+    decided = context.columns.decided_again(remote, tables, rows, literals)
+    if decided is None:
+        return None
+    return pa.Table.from_arrays([decided.column(name) for name in plan.columns], list(plan.names))
+
+
+def _have_types(context: Context, plan: Plan, rows: pa.Table, names: Sequence[str]) -> bool:
+    """Whether there are columns of these names, in the types of the plan's."""
+    wanted = [context.local.arrow_field(type_).type for type_ in plan.types]
+    known = dict(zip(rows.schema.names, rows.schema.types, strict=True))
+    return [known.get(name) for name in names] == wanted
+
+
 def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> pa.Table:
     """The result of a plan, from its opened answers: as they stand where they need no more, on the
     rows as they came where nothing else is read, in the workspace otherwise.
@@ -210,22 +310,13 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
 
 def _as_opened(context: Context, plan: Plan, ready: Bound, rows: pa.Table) -> pa.Table | None:
     """The answer itself, where its columns are the result's, in their types; else None."""
-    match = None if plan.columns else _OPENED.fullmatch(ready.home_sql)
-    names = plan.columns or (match[1].split(", ") if match is not None else ())
-    wanted = [context.local.arrow_field(type_).type for type_ in plan.types]
-    if len(names) != len(wanted) or not names or not set(names) <= set(rows.column_names):
-        return None
-    if [rows.schema.field(name).type for name in names] != wanted:
-        return None
     if plan.columns:
-        (remote,) = plan.remotes
-        tables = {ref.table: context.catalog.by_id(ref.table) for ref in remote.sources}
-        decided = context.columns.decided_again(remote, tables, rows, ready.literals)
-        if decided is None:
-            return None
-        rows = decided
-    chosen = [rows.column(name) for name in names]
-    return pa.Table.from_arrays(chosen, names=[f"c{index}" for index in range(len(names))])
+        return finished_alone(context, plan, rows, ready.literals)
+    match = _OPENED.fullmatch(ready.home_sql)
+    names = match[1].split(", ") if match is not None else []
+    if not names or not _have_types(context, plan, rows, names):
+        return None
+    return rows.select(names)
 
 
 def stated(context: Context, plan: Plan, shape: lexer.Shape) -> list[Fact]:

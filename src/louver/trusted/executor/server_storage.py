@@ -198,7 +198,7 @@ def _each_once(remote: RemoteQuery, table: Table, reply: pa.Table) -> None:
     """A query of one table gives no row of it twice, whatever it was narrowed by. Only of a look-up
     by key is it known without their numbers how many rows there may be.
     """
-    if len(remote.sources) != 1 or remote.grouped:
+    if len(remote.sources) != 1 or remote.grouped or reply.num_rows < 2:
         return
     name = f"r{remote.sources[0].slot}"
     most = keys.most_rows(remote)

@@ -59,6 +59,11 @@ def exact(values: pa.Array, domain: str) -> Exact:
     return value if isinstance(value, str | bytes) else None
 
 
+def exact_whole(value: int, domain: str) -> Exact:
+    """The same of a whole number."""
+    return float(value) if domain in ("double", "float") else Fraction(value * 10 ** _scale(domain))
+
+
 def _raw(storage: pa.Array, type_: pa.DataType) -> int:
     return int(storage.view(type_)[0].as_py())
 
@@ -78,6 +83,9 @@ def native(codes: pa.Array) -> Constant:
 def among(codes: pa.Array, constants: Sequence[Constant]) -> pa.Array:
     """Which codes are one of some that are bound; NULL is none of them."""
     wide = pa.types.is_fixed_size_binary(codes.type)
+    if len(codes) == 1:
+        code = native(codes)
+        return pa.array([code is not None and code in constants], pa.bool_())
     wanted = [uuid.UUID(str(c)).bytes if wide else c for c in constants if c is not None]
     return pc.is_in(codes, pa.array(wanted, codes.type), skip_nulls=True)
 

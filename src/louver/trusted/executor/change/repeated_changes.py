@@ -9,7 +9,6 @@ been saved (docs/decisions/0020), and looking keys up relies on nothing that the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,8 +30,7 @@ from louver.trusted.executor.change import flow, known, row_by_row, statement_pa
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.state import Verdict
-from louver.trusted.planner.ir import ChangePlan, Code, Plan
-from louver.trusted.planner.operators import keys
+from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 from louver.wire.messages import Statement
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
 
 Decide = Callable[[Table], Difference | None]
 """Reads rows of a table, and says what becomes of them; None where only the general way tells."""
-_CONSTANT = re.compile(r"⟪[0-9]+⟫|[0-9]+")
-"""A number or a bound value as it is: what is worked out may depend on the time."""
 
 
 def keep_insert(context: Context, text: lexer.Text, table: Table, form: constant_rows.Form) -> None:
@@ -103,25 +99,15 @@ def _is_simple(context: Context, plan: ChangePlan) -> bool:
     """Whether a change reads rows by keys, whatever the catalog has been amended by, and breaks
     no rule about other rows.
     """
-    if plan.rows is None or not by_keys(plan.rows) or not select.reads_once(context, plan.rows):
+    if (
+        plan.rows is None
+        or not select.by_keys(plan.rows)
+        or not select.reads_once(context, plan.rows)
+    ):
         return False
     table = context.catalog.by_id(plan.target)
     rules = constraint_check.rules(context, table)
     return not (rules.foreign or rules.children or row_writer.hides_rows(table))
-
-
-def by_keys(rows: Plan) -> bool:
-    """Whether rows are read of one table by tags of constants, and by nothing else."""
-    if len(rows.remotes) != 1 or rows.opens or rows.remotes[0].lookup is not None:
-        return False
-    conditions = rows.remotes[0].where
-    codes = [code for node in conditions for code in keys.codes_of(node)]
-    return bool(conditions) and all(map(keys.looks_up, conditions)) and all(map(_is_plain, codes))
-
-
-def _is_plain(code: Code) -> bool:
-    parts = (code, *code.more)
-    return all(_CONSTANT.fullmatch(part.text.strip("()")) is not None for part in parts)
 
 
 def _inserted(

@@ -160,6 +160,8 @@ def difference(terms: Sequence[Term], before: pa.Table, after: pa.Table) -> pa.A
 def differs(before: pa.Array, after: pa.Array) -> pa.Array:
     """Where two columns of one type do not have the very same values; -0.0 and 0.0 are two."""
     before, after = _bits(before), _bits(after)
+    if len(before) == 1:
+        return pa.array([not before.equals(after)], pa.bool_())
     other = pc.fill_null(pc.not_equal(before, after), False)
     return pc.or_(other, pc.xor(before.is_null(), after.is_null()))
 

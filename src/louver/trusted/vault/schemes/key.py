@@ -9,6 +9,7 @@ Broken by: reconstruction from many queries (Kellaris and others, CCS 2016), by 
 from __future__ import annotations
 
 import secrets
+import sys
 import uuid
 from collections.abc import Sequence
 
@@ -32,6 +33,8 @@ from louver.trusted.vault.types import code_domain, code_width
 from louver.wire.messages import Constant
 
 _TAG_BYTES = 16
+_MOST_RECENT = 16
+"""Tags that are remembered."""
 _ASKED = Leak(
     "access",
     "key.asked",
@@ -156,9 +159,44 @@ def _tags(
     values: Sequence[pa.Array],
 ) -> pa.Array:
     label = f"key:{table.id}:{stored}"
+    if all(len(array) == 1 and array.null_count == 0 for array in values):
+        return _tag_of_one(keys, label, columns, values)
     pairs = zip(columns, values, strict=True)
     codes = [_codes(keys, f"{label}:value", column, array) for column, array in pairs]
     return keys.keyring.eq_join_codes(label, "blob", pc.binary_join_element_wise(*codes, b""))
+
+
+def _tag_of_one(
+    keys: KeySource, label: str, columns: Sequence[Column], values: Sequence[pa.Array]
+) -> pa.Array:
+    """The tag of one row, without Arrow's functions. A statement by key asks for it up to three
+    times: for its condition, for the row that comes back, and for the row that it writes.
+    """
+    ring, domains = keys.keyring, [code_domain(column.type) for column in columns]
+    given: tuple[object, ...] = ()
+    if all(map(_is_exact, values)):
+        given = (label, *domains, *(array[0].as_py() for array in values))
+    known = ring.recent_tags.get(given)
+    if known is None:
+        parts = zip(domains, values, strict=True)
+        codes = [_code_of_one(keys, f"{label}:value", domain or "", part) for domain, part in parts]
+        known = ring.eq_join_codes(label, "blob", pa.array([b"".join(codes)], pa.binary()))
+        if given:
+            if len(ring.recent_tags) >= _MOST_RECENT:
+                ring.recent_tags.clear()
+            ring.recent_tags[given] = known
+    return known
+
+
+def _is_exact(values: pa.Array) -> bool:
+    """Whether Python has the values of an array's type, and tells them apart as codes do."""
+    kind = values.type
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _code_of_one(keys: KeySource, label: str, domain: str, values: pa.Array) -> bytes:
+    code = keys.keyring.eq_join_codes(label, domain, values)[0].as_py()
+    return code if isinstance(code, bytes) else (code % (1 << 64)).to_bytes(8, sys.byteorder)
 
 
 def row_of(keys: KeySource, table: Table, rows: pa.Table, tag: str) -> tuple[str, int] | None:
