@@ -201,6 +201,31 @@ def test_the_ledger_says_that_values_met_before_it_is_asked(twin: Twin) -> None:
     assert twin.column("few", "k").layers["eq"] == "closed"
 
 
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("MERGE INTO n USING (VALUES (3, 1), (-5, 2)) AS s(k, w) ON n.k = s.k"
+         " WHEN MATCHED THEN UPDATE SET v = s.w WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)", 1),
+        ("MERGE INTO n USING (VALUES (-5, 2), (-5, 3)) AS s(k, w) ON n.k = s.k"
+         " WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)", 0),
+        ("MERGE INTO n USING (VALUES (-5, 2), (-6, 3)) AS s(k, w) ON n.k = s.k"
+         " WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k + 9)", 0),
+        ("MERGE INTO n USING (VALUES (4, 2), (-6, 3)) AS s(k, w) ON n.k = s.k"
+         " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)", 1),
+        ("MERGE INTO n USING (VALUES (4, 2), (-6, 3)) AS s(k, w) ON n.k = s.k"
+         " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k) VALUES (4)", 1),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("profile", ["cryptdb", "sealed"])
+def test_the_servers_index_decides_the_keys_of_new_rows(
+    key_file: Path, profile: str, sql: str, rows: int
+) -> None:
+    twin = filled(key_file, profile, clause="PRIMARY KEY")
+    assert read(twin, sql)["n"][0] == rows
+    twin.run("SELECT * FROM n")
+    twin.close()
+
+
 # -- drawn beside plaintext DuckDB ------------------------------------------------------------
 
 TYPES = {
@@ -247,6 +272,9 @@ FORMS = [
     " WHEN MATCHED THEN UPDATE SET w = 9"
     " WHEN NOT MATCHED THEN INSERT (w) VALUES (little.x + 100)",
     "DELETE FROM big WHERE EXISTS (SELECT 1 FROM little WHERE little.k = big.k AND x = 3)",
+    "MERGE INTO big USING little ON big.k = little.k AND little.x <> 3"
+    " WHEN MATCHED THEN UPDATE SET w = 9"
+    " WHEN NOT MATCHED THEN INSERT (k, w) VALUES (little.k, little.x)",
 ]
 VALUES = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12)
 

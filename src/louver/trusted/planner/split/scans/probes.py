@@ -149,6 +149,8 @@ def _by_codes(
     node = exp.In(this=name, expressions=[exp.Null()])
     scope = conditions.scope({tie.owner.slot: remote.sources[0].slot})
     matches = min(remote.rows, first.rows * remote.rows * cost.fraction(node, scope))
+    if matches > remote.rows * scope.sources[0].backend.costs.most_left:
+        return remote
     saved = cost.seconds(remote, remote.rows, link) - cost.seconds(remote, matches, link)
     if saved <= remote.rows * scope.sources[0].backend.costs.compare_s:
         return remote
