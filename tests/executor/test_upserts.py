@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import louver
 from louver import errors
-from louver.trusted.executor.change import changing, upserting
+from louver.trusted.executor.change import sending, upserting
 from louver.wire.messages import Statement
 from tests.generated import cases
 from tests.inside import context_of
@@ -323,7 +323,7 @@ def test_a_key_that_another_client_wrote_meanwhile_is_met(
         louver.connect(url, keys=key_file) as second,
     ):
         first.execute("CREATE TABLE t (a INT ENC PRIMARY KEY, b INT ENC)")
-        real, raced = changing.sent, list[int]()
+        real, raced = sending.sent, list[int]()
 
         def outrun(*passed: Any) -> Any:
             if not raced:
@@ -331,7 +331,7 @@ def test_a_key_that_another_client_wrote_meanwhile_is_met(
                 second.execute("INSERT INTO t VALUES (1, 10)")
             return real(*passed)
 
-        monkeypatch.setattr(changing, "sent", outrun)
+        monkeypatch.setattr(sending, "sent", outrun)
         for expression in ("b + 1", "b + abs(1)"):
             sql = f"INSERT INTO t VALUES (1, 5) ON CONFLICT (a) DO UPDATE SET b = {expression}"
             first.execute(sql)

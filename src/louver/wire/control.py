@@ -44,7 +44,9 @@ EPOCH_HIGHEST = Statement("SELECT max(epoch) FROM louver_epoch")
 EPOCH_CLAIM = "INSERT INTO louver_epoch VALUES ($1)"
 
 #: The tokens of those who write rows (docs/decisions/0020). One of version 0 is void; number 0 is
-#: the gate, which changes whenever one is made, and when all of them become void.
+#: the gate, which changes whenever one is made, and when all of them become void. Each has a second
+#: row under the negative number, which a transaction changes that adds references: who removes keys
+#: that rows may refer to changes all of these, and the gate.
 WRITERS_TABLE = "louver_writer"
 WRITERS_CREATE = Statement(
     "CREATE TABLE IF NOT EXISTS louver_writer AS SELECT 0::BIGINT AS writer, 0::BIGINT AS version,"
@@ -57,9 +59,13 @@ WRITERS_VOID = Statement(
     "UPDATE louver_writer SET version = 0, turn = turn + 1 WHERE version > 0 OR writer = 0",
     kind="write",
 )
-WRITERS_TIDY = Statement("DELETE FROM louver_writer WHERE version = 0 AND writer > 0", kind="write")
+WRITERS_TIDY = Statement(
+    "DELETE FROM louver_writer WHERE version = 0 AND writer <> 0", kind="write"
+)
+WRITERS_HOLD = Statement("UPDATE louver_writer SET turn = turn + 1 WHERE writer <= 0", kind="write")
 WRITER_ADD = (
-    "INSERT INTO louver_writer SELECT $1, version, 0 FROM louver_catalog WHERE version = $2"
+    "INSERT INTO louver_writer SELECT sign * $1, version, 0 FROM louver_catalog,"
+    " (VALUES (1), (-1)) AS token(sign) WHERE version = $2"
 )
 WRITER_ENTER = "UPDATE louver_writer SET turn = turn + 1 WHERE writer = $1 AND version = $2"
 

@@ -28,6 +28,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.permit import SCHEMA_CEILING
 from louver.trusted.planner.write.reads import reached
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.scheme import has_shares
 
 MOST_KEYS_KEPT = 2_000_000
 """Keys remembered between statements; a larger table's are read anew."""
@@ -283,6 +284,16 @@ def require(context: Context, table: Table, rows: pa.Table) -> None:
 def untagged(table: Table, known: Rules) -> list[Key]:
     """The keys that no server decides."""
     return [key for key in known.keys if not tag_of(table, key.expressions)]
+
+
+def is_counted(context: Context, table: Table) -> bool:
+    """Whether a change of a table's rows changes the catalog: where it counts them, where shares
+    are compared within its bounds, and where this machine decides on keys by all rows, which one
+    client at a time may change then.
+    """
+    if table.counted or has_shares(table):
+        return True
+    return bool(untagged(table, rules(context, table)))
 
 
 def parent_of(context: Context, foreign: Foreign) -> Table:

@@ -52,11 +52,10 @@ def load(
     try:
         known = constraint_check.rules(context, table)
         names = _require_columns(context, table, incoming.reader.schema, known)
-        gatherer = _Keys(context, table, known)
         with (
-            closing(gatherer),
             clock.step("load"),
-            transaction.writing_rows(context, table) as catalog,
+            transaction.writing_rows(context, table, refers=bool(known.foreign)) as catalog,
+            closing(_Keys(context, table, known)) as gatherer,
         ):
             held = catalog.table(table.schema, table.name)
             if held is None:
@@ -173,7 +172,7 @@ def _attempt(
 class _Keys:
     """The keys of all rows loaded so far, in a local table that may spill.
 
-    Stored keys are read before the load begins.
+    Stored keys are read before rows are sent, in the state that these change.
     """
 
     def __init__(self, context: Context, table: Table, known: constraint_check.Rules) -> None:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from louver.names import quoted
-from louver.trusted.executor import constraint_check, key_rows, select, storage
+from louver.trusted.executor import constraint_check, key_rows, select
 from louver.trusted.executor.constraint_check import Foreign
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
@@ -55,7 +55,7 @@ def parents(context: Context, table: Table, foreign: Foreign, rows: pa.Table) ->
 
 def require_parents(context: Context, table: Table, fresh: pa.Table, before: pa.Table) -> None:
     """Raise DuckDB's error where new rows of a table refer to nothing; what rows of ``before``
-    refer to is there.
+    refer to is there, where they still are.
     """
     if not fresh.num_rows:
         return
@@ -75,24 +75,21 @@ def require_parents(context: Context, table: Table, fresh: pa.Table, before: pa.
             constraint_check.require_parent(connection, foreign, _FRESH, _PARENTS)
 
 
-def require_unreferenced(
-    context: Context, table: Table, before: pa.Table, gone: pa.Array, fresh: pa.Table
-) -> None:
+def require_unreferenced(context: Context, table: Table, gone: pa.Table, fresh: pa.Table) -> None:
     """Raise DuckDB's error where rows refer to the key of a row that goes, and none that comes has
-    it. ``gone`` are row numbers of ``before``.
+    it. No one adds such rows from here on, nor has since the state that the transaction reads.
     """
     for child, foreign in _children(context, table):
         names = [column.name for column in named(table, foreign.parent_columns)]
-        ids = set(gone.to_pylist())
         present = set(_tuples(fresh, names))
-        row_ids = before.column(storage.ROW_ID).to_pylist()
         keys = [
             index
-            for index, key in enumerate(_tuples(before, names))
-            if row_ids[index] in ids and None not in key and key not in present
+            for index, key in enumerate(_tuples(gone, names))
+            if None not in key and key not in present
         ]
         if keys:
-            rows = before.select(names).take(pa.array(keys, pa.int64()))
+            context.store.hold_references()
+            rows = gone.select(names).take(pa.array(keys, pa.int64()))
             with_children = _referring(context, child, foreign, table, rows)
             with constraint_check.rehearsal(context) as connection:
                 _require_none(connection, foreign, rows, with_children)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from louver.trusted.executor import transaction
+from louver.trusted.executor import constraint_check
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.state import State, Verdict
@@ -49,7 +49,9 @@ def keep(context: Context, text: lexer.Text, table: Table, again: Again) -> None
     """
     if not text.parameters or len(text.plain) > _LONGEST or not context.backend.concurrent:
         return
-    if not _is_alone(context) or context.has_temporary or transaction.is_counted(context, table):
+    if not _is_alone(context) or context.has_temporary:
+        return
+    if constraint_check.is_counted(context, table):
         return
     state, revision = context.state, context.local.revision
     texts, flow = state.cache(_Texts), (table.key, f"AGAIN\0{text.plain}")

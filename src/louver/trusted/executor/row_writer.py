@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -72,14 +72,24 @@ def at_rest(table: Table) -> list[Fact]:
     return [fact(name, table, columns) for (name, _), columns in by_name.items()]
 
 
-def send(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None = None) -> None:
-    """Remove rows by number and append others, under numbers never used before."""
+def send(
+    context: Context,
+    table: Table,
+    fresh: pa.Table,
+    gone: pa.Array | None = None,
+    require: Callable[[], None] = lambda: None,
+) -> None:
+    """Remove rows by number and append others, under numbers never used before. What they depend
+    on in other tables is ``require``d in the state that they change.
+    """
     stamp = context.storage.stamp(table)
+    refers = bool(fresh.num_rows and constraint_check.rules(context, table).foreign)
     try:
-        with transaction.writing_rows(context, table) as catalog:
+        with transaction.writing_rows(context, table, refers=refers) as catalog:
             held = catalog.table(table.schema, table.name)
             if held is None:
                 raise errors.make("table.missing", table=table.label)
+            require()
             _exchange(context, held, fresh, gone)
     except errors.IntegrityError as error:
         raise explained(context, table, [fresh], error) from None

@@ -16,13 +16,11 @@ from louver.trusted.executor import constraint_check
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.schema.object_texts import built_of
-from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.state import Growth
 from louver.trusted.executor.table_basis import require_same
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState
-from louver.trusted.vault.scheme import has_shares
 
 Done = TypeVar("Done")
 _PATIENCE_S, _BRIEF_S = 10.0, 0.1
@@ -33,7 +31,8 @@ def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | Non
     """Take over what another client has committed, of the tables that a statement may name, or
     of all; ``seen`` see `CatalogStore.load`.
     """
-    if context.store.current_version() != context.catalog.version:
+    version = context.catalog.version
+    if context.store.current_version() != version or not context.store.knows(version):
         loaded = context.store.load(seen)
         before = context.catalog
         sequences.carry(context, loaded)
@@ -293,7 +292,7 @@ def writing(
             with suppress(Exception):
                 context.engine.rollback()
         _back_to(context, before, schema_changed=schema_changed)
-        if _lost(context, error):
+        if lost(context, error):
             raise errors.make("catalog.conflict") from error
         raise
     _committed(context)
@@ -301,13 +300,14 @@ def writing(
 
 
 @contextmanager
-def writing_rows(context: Context, table: Table) -> Iterator[Catalog]:
+def writing_rows(context: Context, table: Table, *, refers: bool = False) -> Iterator[Catalog]:
     """A change of one table's rows, all or nothing, as `writing`. Where nothing depends on the
     catalog's telling that they changed, any number of clients do so at once, and it stays as it is.
+    Where new rows ``refer`` to others, the block looks these up.
     """
     state = context.state
     drawn = sequences.has_any(state.catalog) and sequences.cover(context)
-    if drawn or is_counted(context, table):
+    if drawn or constraint_check.is_counted(context, table):
         with writing(context) as catalog:
             yield catalog
         return
@@ -315,7 +315,7 @@ def writing_rows(context: Context, table: Table) -> Iterator[Catalog]:
     if state.in_transaction:
         state.untouched = False
         try:
-            context.store.enter()
+            context.store.enter(refers=refers)
             yield state.catalog
             _keep(context)
         except BaseException:
@@ -324,10 +324,8 @@ def writing_rows(context: Context, table: Table) -> Iterator[Catalog]:
         return
     before = state.catalog
     _get_ready(context)
-    require_same(before, state.catalog)
-    context.engine.begin()
     try:
-        context.store.enter()
+        _begin_rows(context, before, refers=refers)
         yield state.catalog
         _settle(context)
         context.engine.commit()
@@ -336,25 +334,27 @@ def writing_rows(context: Context, table: Table) -> Iterator[Catalog]:
             with suppress(Exception):
                 context.engine.rollback()
         _undone(context)
-        if _lost(context, error):
+        if lost(context, error):
             raise errors.make("catalog.conflict") from error
         raise
     _committed(context)
 
 
-def is_counted(context: Context, table: Table) -> bool:
-    """Whether a change of a table's rows changes the catalog: where it counts them, where shares
-    are compared within its bounds, and where this machine decides on keys by all rows, which one
-    client at a time may change then.
-    """
-    if table.counted or has_shares(table):
-        return True
-    rules = constraint_check.rules(context, table)
-    keys = (key for key in rules.keys if not tag_of(table, key.expressions))
-    return bool(rules.foreign or rules.children or any(keys))
+def _begin_rows(context: Context, before: Catalog, *, refers: bool) -> None:
+    """Begin the server's transaction of a change of rows that was decided under a catalog."""
+    while True:
+        require_same(before, context.catalog)
+        context.engine.begin()
+        context.store.enter(refers=refers)
+        # What is looked up may bear numbers that only the newest catalog knows.
+        if not refers or context.store.current_version() == context.catalog.version:
+            return
+        context.engine.rollback()
+        context.store.rolled_back()
+        refresh(context)
 
 
-def _lost(context: Context, error: BaseException) -> bool:
+def lost(context: Context, error: BaseException) -> bool:
     """Whether the server refused rows because another connection changed the same ones. What breaks
     a key of the server's own is not that: it would fail again.
     """

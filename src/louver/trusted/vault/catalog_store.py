@@ -119,6 +119,10 @@ class CatalogStore:
         version = self._engine.value(control.CATALOG_VERSION)
         return version if isinstance(version, int) else -1
 
+    def knows(self, version: int) -> bool:
+        """Whether a version was loaded or saved here, and not by a transaction that was undone."""
+        return any(item is not None and item.version == version for item in self._seen())
+
     def save(self, catalog: Catalog) -> None:
         """Write the next version in the current server transaction.
 
@@ -200,12 +204,21 @@ class CatalogStore:
         if self._writers is not None and self._known is not None:
             self._writers.register(self._known.version)
 
-    def enter(self) -> None:
+    def enter(self, *, refers: bool = False) -> None:
         """In a transaction, before it first changes rows: from here on no one saves a version
-        beside it, nor has one been saved since `register`; else `catalog.conflict`.
+        beside it, nor has one been saved since `register`; else `catalog.conflict`. Where new rows
+        ``refer`` to others, no one holds references beside it either.
         """
         if self._writers is not None:
-            self._writers.enter()
+            self._writers.enter(refers=refers)
+
+    def hold_references(self) -> None:
+        """In a transaction that removes keys, before it looks for rows that refer to these: from
+        here on no one adds references beside it, nor has since the state that it reads; else
+        `catalog.conflict`.
+        """
+        if self._writers is not None:
+            self._writers.hold_references()
 
     def exclude(self) -> None:
         """In a transaction that will save a version, before it reads what this depends on: from
@@ -331,8 +344,11 @@ class CatalogStore:
             self._known, self._pending = seen, None
             self.pin.advance_catalog(catalog.version, fingerprint)
 
+    def _seen(self) -> tuple[_Seen | None, _Seen | None]:
+        return self._pending, self._known
+
     def _base(self, catalog: Catalog) -> _Seen:
-        for seen in (self._pending, self._known):
+        for seen in self._seen():
             if seen is not None and seen.version == catalog.version:
                 return seen
         raise errors.make("catalog.conflict")

@@ -24,14 +24,17 @@ class Writers:
     catalog apart (docs/decisions/0020): neither waits, and one of two that meet loses the race.
 
     Every writer has a token, a row of its own, which each of its transactions changes. Who saves a
-    version makes all tokens void, and passes the gate, as one does who gets a token.
+    version makes all tokens void, and passes the gate, as one does who gets a token. A second row
+    of a token keeps those who add references and those who remove keys apart in the same way, but
+    that nothing becomes void.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._side: Engine | None = None
         self._writer = self._version = 0
-        self._entered = self.excluding = False
+        self._entered = set[int]()
+        self.excluding = False
 
     def prepare(self, names: Collection[str]) -> None:
         """Have the table of tokens in a database that an earlier release has made."""
@@ -54,15 +57,21 @@ class Writers:
             number = _made(self._side, version)
         self._writer, self._version = number, version
 
-    def enter(self) -> None:
+    def enter(self, *, refers: bool) -> None:
         """See `CatalogStore.enter`."""
-        if self._entered or self.excluding:
+        number = -self._writer if refers else self._writer
+        if self.excluding or number in self._entered or (self._entered and not refers):
             return
-        change = Statement(control.WRITER_ENTER, (self._writer, self._version), kind="write")
-        if not self._writer or written(self._engine, change) != 1:
+        change = Statement(control.WRITER_ENTER, (number, self._version), kind="write")
+        if not number or written(self._engine, change) != 1:
             self._writer = 0
             raise errors.make("catalog.conflict")
-        self._entered = True
+        self._entered.add(number)
+
+    def hold_references(self) -> None:
+        """See `CatalogStore.hold_references`."""
+        if not self.excluding:
+            written(self._engine, control.WRITERS_HOLD)
 
     def exclude(self) -> None:
         """See `CatalogStore.exclude`."""
@@ -72,7 +81,8 @@ class Writers:
 
     def ended(self) -> None:
         """The transaction was committed or undone."""
-        self._entered = self.excluding = False
+        self._entered.clear()
+        self.excluding = False
 
 
 def _made(side: Engine, version: int) -> int:
@@ -83,7 +93,7 @@ def _made(side: Engine, version: int) -> int:
         highest = side.value(control.WRITERS_HIGHEST)
         number = (highest if isinstance(highest, int) else 0) + 1
         token = Statement(control.WRITER_ADD, (number, version), kind="write")
-        if written(side, token) != 1:
+        if written(side, token) != 2:
             raise errors.make("catalog.conflict")
         written(side, control.WRITERS_TIDY)
         committed(side)

@@ -38,7 +38,7 @@ from louver.trusted.executor.change import (
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.row_writer import hides_rows, note_touched, send
+from louver.trusted.executor.row_writer import hides_rows, send
 from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Column, Table
@@ -160,7 +160,22 @@ def planned(context: Context, words: statement_parts.Words, verb: int, table: Ta
 def _executed(
     context: Context, words: statement_parts.Words, shape: lexer.Shape, plan: ChangePlan
 ) -> Answer:
-    """Run a planned change: rows in, the dry run, rows out."""
+    """Run a planned change: where references are decided on rows that are read before others are
+    written, in one transaction.
+    """
+    known = constraint_check.rules(context, context.catalog.by_id(plan.target))
+    if known.children or (known.foreign and plan.rows is None):
+        from louver.trusted.executor import one_state
+
+        with one_state.alone(context):
+            return _run(context, words, shape, plan)
+    return _run(context, words, shape, plan)
+
+
+def _run(
+    context: Context, words: statement_parts.Words, shape: lexer.Shape, plan: ChangePlan
+) -> Answer:
+    """Rows in, the dry run, rows out."""
     clock, notices = Clock(), list[str]()
     if plan.rows is not None:
         with clock.step("open layers"):
@@ -179,7 +194,9 @@ def _executed(
             rows, terms = held[plan.target], row_by_row.terms_of(context, words, plan)
             done = row_by_row.decided(context, words, plan, terms, rows, shape.literals)
     if done is not None:
-        answer = sent(context, catalog.by_id(plan.target), held[plan.target], done, clock)
+        from louver.trusted.executor.change import sending
+
+        answer = sending.sent(context, catalog.by_id(plan.target), held[plan.target], done, clock)
     else:
         answer = rehearsed_and_sent(context, words, plan, held, clock)
     answer.notices = notices
@@ -221,45 +238,10 @@ def rehearsed_and_sent(
 
     with clock.step("home"):
         done = constraint_check.rehearsed(context, filled, rehearsed)
+    from louver.trusted.executor.change import sending
+
     before = held[table.id] if plan.rows is not None or plan.stand_in else None
-    return sent(context, table, before, done, clock)
-
-
-def sent(
-    context: Context, table: Table, before: pa.Table | None, done: Difference, clock: Clock
-) -> Answer:
-    """Rows out and in, if there are any. ``before`` are the rows that the dry run was over, where
-    it was over rows of the target alone.
-    """
-    if before is not None:
-        _require_references(context, table, before, done)
-    # A table that hides which rows are touched gives all of them up.
-    if len(done.gone) and not hides_rows(table):
-        note_touched(context, table, done.gone)
-    if len(done.gone) or done.fresh.num_rows:
-        with clock.step("write"):
-            send(context, table, done.fresh, done.gone)
-    done.answer.times_ms = clock.times_ms
-    return done.answer
-
-
-def require_rules(context: Context, table: Table, fresh: pa.Table) -> None:
-    """Raise DuckDB's error where new rows break a key that no server decides, or a foreign key."""
-    constraint_check.require(context, table, fresh)
-    if constraint_check.rules(context, table).foreign:
-        from louver.trusted.executor import references
-
-        references.require_parents(context, table, fresh, fresh.slice(0, 0))
-
-
-def _require_references(context: Context, table: Table, before: pa.Table, done: Difference) -> None:
-    """Foreign keys, where the dry run was over rows of the target alone."""
-    known = constraint_check.rules(context, table)
-    if (known.children and len(done.gone)) or (known.foreign and done.fresh.num_rows):
-        from louver.trusted.executor import references
-
-        references.require_parents(context, table, done.fresh, before)
-        references.require_unreferenced(context, table, before, done.gone, done.fresh)
+    return sending.sent(context, table, before, done, clock)
 
 
 def _prepare(

@@ -12,11 +12,9 @@ from louver.names import quoted
 from louver.trusted.executor import constraint_check, select
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import statement_parts
-from louver.trusted.executor.change.changing import require_rules
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local_engine import translated
-from louver.trusted.executor.row_writer import send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -100,7 +98,8 @@ def _from_file(
         columns = ", ".join(quoted(column.name) for column in table.columns)
         fresh = connection.execute(f"SELECT {columns} FROM {name}").to_arrow_table()
         exact.require(connection, name, table, fresh)
-    require_rules(context, table, fresh)
     if fresh.num_rows:
-        send(context, table, fresh)
+        from louver.trusted.executor.change.sending import send_new
+
+        send_new(context, table, fresh)
     return Answer(affected=fresh.num_rows)

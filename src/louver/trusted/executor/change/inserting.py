@@ -22,10 +22,9 @@ from louver.trusted.executor import (
 )
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import flow, statement_parts
-from louver.trusted.executor.change.changing import change, require_rules
+from louver.trusted.executor.change.changing import change
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.row_writer import send
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -94,10 +93,11 @@ def insert(
         answer = Answer()
         if fresh is None:
             fresh, answer = _rehearsed(context, job)
-    require_rules(context, table, fresh)
     if fresh.num_rows:
+        from louver.trusted.executor.change.sending import send_new
+
         with clock.step("server"):
-            send(context, table, fresh)
+            send_new(context, table, fresh)
     if known is not None and text.parameters:
         from louver.trusted.executor.change import repeated_changes
 
@@ -164,8 +164,9 @@ def insert_many(
     fresh = None if known is None else known.rows(parameter_rows)
     if fresh is None:
         fresh = _rehearsed_many(context, job, parameter_rows)
-    require_rules(context, table, fresh)
-    send(context, table, fresh)
+    from louver.trusted.executor.change.sending import send_new
+
+    send_new(context, table, fresh)
     return Answer(affected=fresh.num_rows)
 
 

@@ -1,10 +1,11 @@
 """Changes that come again with other values (`repeated`), without a word of theirs being read, and
 in as few statements of the server's as they need.
 
-INSERT of constants neither reads rows nor relies on bounds. UPDATE and DELETE of the rows that have
-certain keys, and INSERT with a way out for conflicts, read these rows within the transaction that
-changes them, behind the session's token: while that is there, only amendments of the catalog have
-been saved (docs/decisions/0020), and looking keys up relies on nothing that these add.
+INSERT of constants reads no rows but the parents of its own, and relies on no bounds. UPDATE and
+DELETE of the rows that have certain keys, and INSERT with a way out for conflicts, read these rows
+within the transaction that changes them, behind the session's token: while that is there, only
+amendments of the catalog have been saved (docs/decisions/0020), and looking keys up relies on
+nothing that these add.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from louver.trusted.executor import (
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.change import flow, known, row_by_row, statement_parts
+from louver.trusted.executor.change import flow, known, row_by_row, sending, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.state import Verdict
@@ -58,7 +59,8 @@ def keep_upsert(
 ) -> None:  # fmt: skip
     """Remember an INSERT of constants with a way out for conflicts."""
     verdict = flow.verdict(context, words, table)
-    if verdict is None or row_writer.hides_rows(table):
+    rules = constraint_check.rules(context, table)
+    if verdict is None or rules.foreign or rules.children or row_writer.hides_rows(table):
         return
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
@@ -118,7 +120,7 @@ def _inserted(
         return None
     try:
         with clock.step("server"):
-            row_writer.send(context, table, rows)
+            sending.send_new(context, table, rows)
     except errors.OperationalError as error:
         if error.code != "catalog.conflict" or context.in_transaction:
             raise

@@ -25,6 +25,7 @@ from louver.trusted.executor.change import (
     constant_upserts,
     flow,
     literal_keys,
+    sending,
     statement_parts,
 )
 from louver.trusted.executor.change.narrowing import NESTED
@@ -131,7 +132,7 @@ def upsert(
         if new is not None and item.form is not None:
             done = item.form.decided(new, rows, words.parameters)
         if done is not None:
-            return changing.sent(context, table, rows, done, clock)
+            return sending.sent(context, table, rows, done, clock)
         return changing.rehearsed_and_sent(context, words, plan, held, clock, also_filled)
     except errors.IntegrityError as error:
         # Another client may have written one of the keys since they were looked up.

@@ -1,0 +1,32 @@
+"""A change that reads all that it depends on in the state that it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from louver import errors
+from louver.trusted.executor import transaction
+from louver.trusted.executor.context import Context
+
+
+@contextmanager
+def alone(context: Context) -> Iterator[None]:
+    """A transaction of one statement; within the user's own transaction it is a part of that.
+    Raises `catalog.conflict` where what was planned before may not hold any more.
+    """
+    if context.in_transaction:
+        yield
+        return
+    before = context.catalog
+    transaction.begin(context)
+    try:
+        if context.catalog is not before:
+            raise errors.make("catalog.conflict")
+        yield
+    except BaseException as error:
+        transaction.rollback(context)
+        if transaction.lost(context, error):
+            raise errors.make("catalog.conflict") from error
+        raise
+    transaction.commit(context)
