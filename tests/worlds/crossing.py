@@ -75,7 +75,7 @@ class Crossing:
             case Append(table, rows):
                 yield ("append", self._renamed(table), self._table(rows))
             case Rows(table):
-                if "ORDER BY random()" in self._last.sql:
+                if "USING SAMPLE" in self._last.sql or "ORDER BY random()" in self._last.sql:
                     yield ("rows", self._schema(table), table.num_rows)
                     return
                 secret, shuffled = masked_items(self._last.sql)

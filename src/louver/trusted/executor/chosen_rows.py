@@ -27,8 +27,7 @@ def rows(
         )
         row_ids = reply.column(f"r{remote.sources[0].slot}")
     if len(row_ids) > 1 and len(row_ids.unique()) != len(row_ids):
-        expected = len(row_ids.unique())
-        raise errors.make("row.missing", table=table.label, expected=expected, found=len(row_ids))
+        raise errors.make("row.repeated", table=table.label, row="?")
     names = [output.name for output in remote.outputs if output.kind != "absent"]
     return opened.select(names).append_column(storage.ROW_ID, row_ids)
 

@@ -16,6 +16,7 @@ from louver.trusted.executor.storage import Parts
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.levels import allows
 from louver.trusted.vault.scheme import has_shares, scheme_of
 from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.types import can_share, shifted, value_range
@@ -120,13 +121,20 @@ def _was_open(onion: str, facts: Collection[str]) -> bool:
 
 def widen(column: Column, values: pa.ChunkedArray) -> bool:
     """Take new values into a column's bounds, and into its count of different ones; says whether
-    that changed anything.
+    that changed anything that other clients must know at once. That a value is new is not: the
+    version of the catalog that says so would show it. NULLs count where layers may open, for an
+    open one shows them.
     """
-    before = (column.minimum, column.maximum, column.has_null, column.seen)
+
+    def known() -> tuple[object, ...]:
+        null = column.has_null and allows(column.ceiling, "equality")
+        return column.minimum, column.maximum, null
+
+    before = known()
     cardinality.see(column, values)
     low, high = _bounds(values, column.type) if can_share(column.type) else (None, None)
     column.widen(low, high, values.null_count > 0)
-    return before != (column.minimum, column.maximum, column.has_null, column.seen)
+    return before != known()
 
 
 def _is_within(column: Column, values: pa.ChunkedArray) -> bool:

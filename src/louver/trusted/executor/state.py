@@ -25,6 +25,8 @@ class Verdict:
     """
 
     leaks: tuple[Fact, ...]
+    #: rows that get the values that they have are written anew, for to leave them would tell
+    all_met: bool = False
 
 
 @dataclass(slots=True)

@@ -66,8 +66,8 @@ def change(
             return _not_ours(context, words)
         if words.keyword(verb) == "DELETE" and _is_everything(words, verb):
             return empty(context, words, table)
-        flow.require(context, words, table)
-        plan = planned(context, words, verb, table)
+        all_met = flow.require(context, words, table).all_met
+        plan = planned(context, words, verb, table, all_met)
         known.keep(context, words, plain.key, shape, table, plan)
     answer = _executed(context, words, shape, plan)
     if plan.each is not None and text.parameters:
@@ -122,8 +122,12 @@ def _not_ours(context: Context, words: statement_parts.Words) -> Answer:
     )
 
 
-def planned(context: Context, words: statement_parts.Words, verb: int, table: Table) -> ChangePlan:
-    """Which tables a change of a table needs, and which rows of them. Nothing is sent."""
+def planned(
+    context: Context, words: statement_parts.Words, verb: int, table: Table, all_met: bool = False
+) -> ChangePlan:
+    """Which tables a change of a table needs, and which rows of them; with ``all_met``, also rows
+    that get the values that they have are written. Nothing is sent.
+    """
     own = fold(table.name)
     # Said again, the name may mean a table or view of another schema.
     once = sum(fold(token.text) == own for token in words.tokens) == 1
@@ -154,6 +158,7 @@ def planned(context: Context, words: statement_parts.Words, verb: int, table: Ta
         narrowed.stand_in if narrowed is not None else "",
         free,
         each,
+        all_met,
     )
 
 
@@ -220,7 +225,8 @@ def rehearsed_and_sent(
         shown = rowids.shown(connection, words, table, read)
         rules = constraint_check.rules(context, table)
         by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
-        results = _rehearse(connection, shown, table, name, held[table.id], by_hash)
+        rows = held[table.id]
+        results = _rehearse(connection, shown, table, name, rows, by_hash, plan.all_met)
         exact.require(connection, name, table, results.fresh)
         return results
 
@@ -274,10 +280,12 @@ def _rehearse(
     name: str,
     rows: pa.Table,
     by_hash: constraint_check.Rules | None,
+    all_met: bool,
 ) -> Difference:
-    """Run the statement and see what it changed. Where the table hides which rows are touched,
-    every row goes and comes again: DuckDB moves an updated row to the end where a column is UNIQUE
-    or a LIST, and an old row that got the values that it had would tell that these are equal.
+    """Run the statement and see what it changed. Where the table hides which rows are touched, and
+    where a row that stays would tell that it got the values that it had, every row that was read
+    goes and comes again. (DuckDB moves an updated row to the end where a column is UNIQUE or a
+    LIST.)
     """
     row_source = f"SELECT rowid FROM {name}"
     at = None
@@ -295,7 +303,7 @@ def _rehearse(
             answer,
         )
 
-    if at is None or (hides_rows(table) and not only_adds(words)):
+    if at is None or ((all_met or hides_rows(table)) and not only_adds(words)):
         return all_anew()
     if only_adds(words):
         # Rows that were there stay as they are; new ones have higher numbers.

@@ -32,12 +32,14 @@ def require(
     words: statement_parts.Words,
     table: Table,
     reading: Sequence[Token] | None = None,
-) -> None:
+) -> Verdict:
     """Refuse a change that lets its table depend on what it may not; note what it shows.
 
     ``reading`` are the tokens of what is read, where the rest only says what is written.
     """
-    _record(context, table, facts(context, words, table, reading))
+    known = judged(context, words, table, reading)
+    _record(context, table, again(known))
+    return known
 
 
 def require_again(context: Context, table: Table, verdict: Verdict) -> None:
@@ -62,13 +64,22 @@ def facts(
     reading: Sequence[Token] | None = None,
 ) -> list[Fact]:
     """What a change shows by what it depends on; raises if it may not."""
+    return again(judged(context, words, table, reading))
+
+
+def judged(
+    context: Context,
+    words: statement_parts.Words,
+    table: Table,
+    reading: Sequence[Token] | None = None,
+) -> Verdict:
+    """The verdict on a change; raises if it depends on what it may not."""
     shape = (table.key, lexer.shape(words.plain, words.tokens).key)
     known = context.state.flows.get(shape)
     if known is None:
         attached = federation.mentions(context, words.tokens)
         try:
-            leaks = _leaks(context, words, table, words.tokens if reading is None else reading)
-            known = Verdict(leaks)
+            known = _judged(context, words, table, words.tokens if reading is None else reading)
         except errors.LeakageRefused:
             if not attached:
                 _bind(context, words)
@@ -77,7 +88,7 @@ def facts(
             if len(context.state.flows) >= MOST_SHAPES:
                 context.state.flows.pop(next(iter(context.state.flows)))
             context.state.flows[shape] = known
-    return again(known)
+    return known
 
 
 def again(verdict: Verdict) -> list[Fact]:
@@ -136,16 +147,17 @@ def _defaults_are_constant(context: Context, table: Table) -> bool:
     return True
 
 
-def _leaks(
+def _judged(
     context: Context, words: statement_parts.Words, table: Table, reading: Sequence[Token]
-) -> tuple[Fact, ...]:
+) -> Verdict:
     catalog = federation.catalog_of(context, words.tokens)
     if not context.state.origins.is_secret and not any(
         t.has_encrypted for t in catalog.tables.values()
     ):
-        return ()
+        return Verdict(())
     reads = Reads(catalog, parse(words.plain), reading, table, context.state.origins)
     sequence_draws.require(reads, words.tokens)
     rules = constraint_check.rules(context, table)
     target = information_flow.Target(table, rules.defaults, rules.key_columns())
-    return tuple(permit.Judge(catalog, table).judge(information_flow.of_change(reads, target)))
+    judge, change = permit.Judge(catalog, table), information_flow.of_change(reads, target)
+    return Verdict(tuple(judge.judge(change)), judge.shows_unchanged(change))

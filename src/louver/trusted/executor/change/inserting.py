@@ -75,8 +75,8 @@ def insert(
 
         lookup = upserting.planned(context, words, parts, table)
         if lookup is not None:
-            leaks = flow.facts(context, words, table)
-            answer = upserting.upsert(context, lookup, source_rows(context, words, parts), leaks)
+            verdict = flow.judged(context, words, table)
+            answer = upserting.upsert(context, lookup, source_rows(context, words, parts), verdict)
             if lookup.form is not None and text.parameters:
                 from louver.trusted.executor.change import repeated_changes
 

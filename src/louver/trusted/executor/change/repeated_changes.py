@@ -60,7 +60,9 @@ def keep_upsert(
     """Remember an INSERT of constants with a way out for conflicts."""
     verdict = flow.verdict(context, words, table)
     rules = constraint_check.rules(context, table)
-    if verdict is None or rules.foreign or rules.children or row_writer.hides_rows(table):
+    if verdict is None or verdict.all_met or rules.foreign or rules.children:
+        return
+    if row_writer.hides_rows(table):
         return
 
     def again(context: Context, parameters: list[object]) -> Answer | None:

@@ -58,7 +58,7 @@ def decided(
         if each.deletes:
             return _deleted(context, words, plan, each, table, rows, literals)
         done = _set_simply(context, words, plan, each, terms, table, rows, literals)
-        return done or _updated(context, words, each, table, rows)
+        return done or _updated(context, words, plan, each, table, rows)
     except (errors.Error, pa.ArrowException):
         return None
 
@@ -110,13 +110,16 @@ def _set_simply(
     ):
         return None
     other = simple_terms.difference(terms, before, after)
+    if plan.all_met:
+        other = pa.array([True] * before.num_rows, pa.bool_())
     gone = before.column(ROW_ID).combine_chunks().filter(other)
     return Difference(gone, after.select(names).filter(other), Answer(affected=before.num_rows))
 
 
 def _updated(
-    context: Context, words: statement_parts.Words, each: RowChange, table: Table, rows: pa.Table
-) -> Difference | None:
+    context: Context, words: statement_parts.Words, plan: ChangePlan, each: RowChange,
+    table: Table, rows: pa.Table,
+) -> Difference | None:  # fmt: skip
     """New values of the columns that change beside all others as they came."""
     changed = dict(each.sets)
     others = [c for c in table.columns if c.name not in changed]
@@ -136,7 +139,7 @@ def _updated(
     names = [column.name for column in table.columns]
     fresh = pa.table({n: arrays[n] if n in arrays else matches.column(n) for n in names})
     answer = _answer(context, words, each, table, fresh)
-    different = pc.equal(reply.column(_DIFFERS), 1)
+    different = pc.or_(pc.equal(reply.column(_DIFFERS), 1), plan.all_met)
     gone = matches.column(ROW_ID).filter(different).combine_chunks()
     return Difference(gone, fresh.filter(different), answer)
 

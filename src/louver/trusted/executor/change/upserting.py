@@ -32,6 +32,7 @@ from louver.trusted.executor.change.narrowing import NESTED
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.schema.representations import tag_of
+from louver.trusted.executor.state import Verdict
 from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.values import ROWID
@@ -101,13 +102,12 @@ def planned(
     return Upsert(words, parts, table, known, given, constant, form)
 
 
-def upsert(
-    context: Context, item: Upsert, source: pa.Table | None, leaks: Sequence[Fact]
-) -> Answer:
-    """Run it. ``source`` are the rows of a source that reads tables, None of any other; ``leaks``
-    are what the statement shows by what it depends on.
+def upsert(context: Context, item: Upsert, source: pa.Table | None, verdict: Verdict) -> Answer:
+    """Run it. ``source`` are the rows of a source that reads tables, None of any other; the verdict
+    is that on what the statement depends on.
     """
     clock, table = Clock(), item.table
+    leaks: Sequence[Fact] = flow.again(verdict)
     if context.attached and leaks:
         federation.record(context, leaks, f"a change of {table.label}")
         leaks = ()
@@ -120,7 +120,10 @@ def upsert(
     with clock.step("server"):
         rows = key_rows.with_tags(context, table, tags, more=leaks)
     words = item.words if item.constant else _over_given(item)
-    plan = ChangePlan(table.id, (), (table.id,), frozenset(), stand_in=item.rules.without_foreign)
+    plan = ChangePlan(
+        table.id, (), (table.id,), frozenset(), stand_in=item.rules.without_foreign,
+        all_met=verdict.all_met,
+    )  # fmt: skip
 
     def also_filled(connection: duckdb.DuckDBPyConnection) -> None:
         if not item.constant and given is not None:
@@ -129,7 +132,7 @@ def upsert(
     held = {table.id: rows}
     try:
         done = None
-        if new is not None and item.form is not None:
+        if new is not None and item.form is not None and not verdict.all_met:
             done = item.form.decided(new, rows, words.parameters)
         if done is not None:
             return sending.sent(context, table, rows, done, clock)

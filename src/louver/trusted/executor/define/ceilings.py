@@ -43,6 +43,8 @@ def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
         if changed is None:
             raise errors.make("column.missing", table=table.label, column=name)
         changed.ceiling = level
+        # Below `equality` the catalog is not told of the first NULL.
+        changed.has_null = changed.has_null or (changed.encrypted and changed.nullable)
         declarations.require_around(context, catalog, working)
         row = scheme.using(changed.scheme)
         if row is not None and not allows(level, row.ceiling):

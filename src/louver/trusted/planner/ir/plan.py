@@ -80,7 +80,8 @@ class ChangePlan:
     tables then take the places of what is only read. ``stand_in`` is the
     text of a temporary table that takes the target's place in the dry run, without what the change
     cannot break; "" where it is the target itself. ``each`` tells how the rows are decided one by
-    one where no dry run need be made of them; None where it must.
+    one where no dry run need be made of them; None where it must. ``all_met``: a row that gets the
+    values that it has is written anew too.
     """
 
     target: int
@@ -91,3 +92,4 @@ class ChangePlan:
     stand_in: str = ""
     free: Stretch = (0, 0)
     each: RowChange | None = None
+    all_met: bool = False

@@ -48,13 +48,15 @@ class Flow:
 
     ``values`` by folded column name; ``written`` decides which new rows exist, ``touched`` which
     old rows are replaced or removed. ``assigned`` are the columns that an UPDATE sets; None for
-    others.
+    others. ``unchanged`` decides which rows are given the values that they have: old ones are
+    compared with new ones.
     """
 
     values: dict[str, Secrets] = field(default_factory=dict)
     written: Rows = field(default_factory=Rows)
     touched: Rows = field(default_factory=Rows)
     assigned: set[str] | None = None
+    unchanged: Rows = field(default_factory=Rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def _odd(tree: exp.Expr, parts: set[str]) -> bool:
 def _nothing_known(reads: Reads, target: Target) -> Flow:
     """The flow of a statement outside of the grammar."""
     secrets, rows = reads.every_column, unknown_rows(reads.every_column)
-    return Flow({fold(c.name): secrets for c in target.table.columns}, rows, rows)
+    return Flow({fold(c.name): secrets for c in target.table.columns}, rows, rows, unchanged=rows)
 
 
 def _insert(tree: exp.Insert, scope: Scope, target: Target) -> Flow | None:
@@ -155,6 +157,8 @@ def _conflict(
         met = old.columns.get(key, CONSTANT) | values.get(key, CONSTANT)
         flow.touched = flow.touched | by_condition(met)
     if conflict is None:
+        for name, value in values.items():
+            flow.unchanged = flow.unchanged | by_condition(old.columns.get(name, CONSTANT) | value)
         return flow
     if _odd(conflict, {"conflict_keys", "expressions", "action", "where", "index_predicate"}):
         return None
@@ -194,6 +198,7 @@ def _assign(items: Sequence[exp.Expr], scope: Scope, old: Source, flow: Flow) ->
                 secrets = secrets | flow.touched.joined
             name = fold(target.name)
             flow.values[name] = flow.values.get(name, NONE) | secrets
+            flow.unchanged = flow.unchanged | by_condition(old.columns.get(name, CONSTANT) | value)
     return True
 
 
@@ -288,6 +293,7 @@ def _whole(scope: Scope, old: Source, target: Target, flow: Flow) -> bool:
         value = given | _default(scope, target, name)
         secrets = value.secrets | flow.touched.joined
         flow.values[name] = flow.values.get(name, NONE) | secrets
+        flow.unchanged = flow.unchanged | by_condition(old.columns.get(name, CONSTANT) | value)
     return True
 
 

@@ -41,6 +41,16 @@ class Judge:
         self._touched(flow)
         return self._once()
 
+    def shows_unchanged(self, flow: Flow) -> bool:
+        """Whether to leave the rows as they are that a change meets and gives the values that they
+        have would tell more of these than it may.
+        """
+        return any(
+            not self._may(column, secret)
+            for column in self.target.columns
+            for secret in flow.unchanged.shown
+        )
+
     def judge_rows(self, rows: Rows) -> list[Fact]:
         """The same for the rows of a new table, which is protected like everything in it."""
         parts = (rows.chosen, rows.joined, rows.shown)
@@ -81,12 +91,12 @@ class Judge:
 
     def _visible(self, flow: Flow) -> bool:
         """Whether the server can tell which rows were changed: by their numbers or, if all rows are
-        rewritten, by plain columns and by lengths.
+        rewritten, by plain columns, by lengths, and by codes and shares.
         """
         columns = self.target.columns
         if not any(c.encrypted and not allows(c.ceiling, "access") for c in columns):
             return True
-        telling = {_key(column) for column in columns if tells_rows(column)}
+        telling = {_key(column) for column in columns if _tells(column)}
         return bool(telling if flow.assigned is None else telling & flow.assigned)
 
     def _ceiling(self, secret: Secret) -> str:
@@ -137,6 +147,11 @@ class Judge:
             target=target,
             fix=_fix(column, target, ceiling, exists=bool(self.target.id)),
         )
+
+
+def _tells(column: Column) -> bool:
+    """Whether a row is known again by what is stored of a column, or may be."""
+    return tells_rows(column) or allows(column.ceiling, "equality")
 
 
 def require_counts(tables: Iterable[Table], secrets: Secrets, label: str) -> None:
