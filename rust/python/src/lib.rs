@@ -13,6 +13,7 @@ mod keyring;
 mod math;
 mod paillier;
 mod parquet;
+mod postgres;
 mod sdb;
 mod server;
 mod sums;
@@ -38,6 +39,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "text", text::register)?;
     submodule(module, "fss", fss::register)?;
     submodule(module, "parquet", parquet::register)?;
+    submodule(module, "postgres", postgres::register)?;
     submodule(module, "sdb_math", math::register)
 }
 

@@ -1,0 +1,65 @@
+//! What a server says of a statement, and what came of it.
+
+use crate::error::{Error, Result};
+use crate::oid::Oid;
+use crate::rows::Rows;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::RowDescriptionBody;
+
+/// A column of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// The table it comes from as it is, or 0.
+    pub table: Oid,
+    /// Its number in that table, or 0.
+    pub attribute: i16,
+    /// Its type.
+    pub type_: Oid,
+    /// The type's modifier, such as a numeric's precision, or −1.
+    pub modifier: i32,
+}
+
+/// What the server says of a statement without running it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// The types of `$1`, `$2` …, as inferred.
+    pub parameters: Vec<Oid>,
+    /// The answer's columns; none of a statement that answers none.
+    pub columns: Vec<Field>,
+}
+
+/// What came of a statement.
+pub struct Reply {
+    /// Its rows.
+    pub rows: Rows,
+    /// The command's tag, such as `INSERT 0 1`; "" of an empty statement.
+    pub tag: String,
+}
+
+impl Reply {
+    /// How many rows the statement touched, by its tag.
+    pub fn count(&self) -> u64 {
+        self.tag
+            .rsplit(' ')
+            .next()
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(0)
+    }
+}
+
+pub(crate) fn fields(body: &RowDescriptionBody) -> Result<Vec<Field>> {
+    body.fields()
+        .map(|field| {
+            Ok(Field {
+                name: field.name().to_owned(),
+                table: field.table_oid(),
+                attribute: field.column_id(),
+                type_: field.type_oid(),
+                modifier: field.type_modifier(),
+            })
+        })
+        .collect()
+        .map_err(Error::protocol)
+}

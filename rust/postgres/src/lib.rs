@@ -1,0 +1,38 @@
+//! A client of PostgreSQL's wire protocol, version 3.0, over one blocking connection.
+//!
+//! It knows statements by their text, values by their binary form and types by their numbers; what
+//! they mean is the caller's business. Everything that comes from the server is untrusted: messages
+//! are bounded before they are read, and no bytes make this code panic.
+
+mod answer;
+mod arrays;
+mod cancel;
+mod connection;
+mod copy;
+mod error;
+mod numeric;
+mod oid;
+mod portals;
+mod rows;
+mod settings;
+mod socket;
+mod startup;
+mod statements;
+mod values;
+
+pub use answer::{Description, Field, Reply};
+pub use cancel::Cancel;
+pub use connection::{Connection, Look, State};
+pub use copy::CopyFormat;
+pub use error::{Error, Result, ServerError};
+pub use oid::Oid;
+pub use rows::{arrow_field, Rows};
+pub use settings::{Host, Secret, Settings};
+pub use statements::Step;
+pub use values::Value;
+
+/// What fuzz targets and tests call with bytes of anybody.
+pub mod decoders {
+    pub use crate::numeric::text as numeric_text;
+    pub use crate::rows::column;
+}

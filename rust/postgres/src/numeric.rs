@@ -1,0 +1,169 @@
+//! PostgreSQL's numeric: digits in base 10,000, as its binary form has them, and as text.
+
+use crate::error::{Error, Result};
+
+const POSITIVE: u16 = 0x0000;
+const NEGATIVE: u16 = 0x4000;
+const NAN: u16 = 0xC000;
+const INFINITE: u16 = 0xD000;
+const MINUS_INFINITE: u16 = 0xF000;
+const MOST_SCALE: u16 = 0x3FFF;
+
+/// The text that PostgreSQL prints for a numeric of this binary form.
+///
+/// # Errors
+/// [`Error::Protocol`] for bytes that are no numeric.
+pub fn text(bytes: &[u8]) -> Result<String> {
+    let words =
+        words(bytes).ok_or_else(|| Error::Protocol("a numeric of odd length".to_owned()))?;
+    let [count, weight, sign, scale, digits @ ..] = words.as_slice() else {
+        return Err(Error::Protocol("a numeric without its head".to_owned()));
+    };
+    let weight = i32::from(*weight as i16);
+    if usize::from(*count) != digits.len() || digits.iter().any(|digit| *digit > 9999) {
+        return Err(Error::Protocol(
+            "digits of a numeric that are none".to_owned(),
+        ));
+    }
+    match *sign {
+        NAN => return Ok("NaN".to_owned()),
+        INFINITE => return Ok("Infinity".to_owned()),
+        MINUS_INFINITE => return Ok("-Infinity".to_owned()),
+        POSITIVE | NEGATIVE => {}
+        _ => {
+            return Err(Error::Protocol(
+                "a numeric with a sign that is none".to_owned(),
+            ))
+        }
+    }
+    if *scale > MOST_SCALE {
+        return Err(Error::Protocol(
+            "a numeric with too large a scale".to_owned(),
+        ));
+    }
+    let digit = |place: i32| -> u16 {
+        usize::try_from(weight - place)
+            .ok()
+            .and_then(|index| digits.get(index))
+            .map_or(0, |d| *d)
+    };
+    let mut whole = String::new();
+    for place in (0..=weight.max(0)).rev() {
+        if whole.is_empty() {
+            if digit(place) > 0 || place == 0 {
+                whole.push_str(&digit(place).to_string());
+            }
+        } else {
+            whole.push_str(&format!("{:04}", digit(place)));
+        }
+    }
+    let scale = usize::from(*scale);
+    let mut fraction = String::with_capacity(scale + 4);
+    let mut place = -1;
+    while fraction.len() < scale {
+        fraction.push_str(&format!("{:04}", digit(place)));
+        place -= 1;
+    }
+    fraction.truncate(scale);
+    let mut all = String::with_capacity(whole.len() + scale + 2);
+    if *sign == NEGATIVE {
+        all.push('-');
+    }
+    all.push_str(&whole);
+    if scale > 0 {
+        all.push('.');
+        all.push_str(&fraction);
+    }
+    Ok(all)
+}
+
+/// The binary form of `unscaled / 10^scale`.
+pub(crate) fn bytes_of(unscaled: i128, scale: u8, out: &mut Vec<u8>) {
+    let scale = usize::from(scale);
+    let mut text = unscaled.unsigned_abs().to_string();
+    if text.len() <= scale {
+        text.insert_str(0, &"0".repeat(scale + 1 - text.len()));
+    }
+    let (whole, fraction) = text.split_at(text.len() - scale);
+    let mut padded = "0".repeat((4 - whole.len() % 4) % 4) + whole;
+    let weight = padded.len() / 4;
+    padded.push_str(fraction);
+    padded.push_str(&"0".repeat((4 - scale % 4) % 4));
+    let mut digits: Vec<u16> = padded
+        .as_bytes()
+        .chunks(4)
+        .map(|four| {
+            four.iter()
+                .fold(0, |sum, byte| sum * 10 + u16::from(byte - b'0'))
+        })
+        .collect();
+    let leading = digits.iter().take_while(|digit| **digit == 0).count();
+    digits.drain(..leading);
+    while digits.last() == Some(&0) {
+        digits.pop();
+    }
+    // At most 39 digits: none of these overflows.
+    let weight = if digits.is_empty() {
+        0
+    } else {
+        weight as i16 - leading as i16 - 1
+    };
+    let sign = if unscaled < 0 { NEGATIVE } else { POSITIVE };
+    for word in [digits.len() as u16, weight as u16, sign, scale as u16]
+        .iter()
+        .chain(&digits)
+    {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+}
+
+fn words(bytes: &[u8]) -> Option<Vec<u16>> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    rest.is_empty()
+        .then(|| pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes_of, text};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(value in any::<i128>(), scale in 0_u8..38) {
+            let mut bytes = Vec::new();
+            bytes_of(value, scale, &mut bytes);
+            let read = text(&bytes).unwrap();
+            let (sign, digits) = (if value < 0 { "-" } else { "" }, read.trim_start_matches('-'));
+            prop_assert_eq!(sign == "-", read.starts_with('-'));
+            let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+            prop_assert_eq!(fraction.len(), usize::from(scale));
+            let all: i128 = format!("{sign}{whole}{fraction}").parse().unwrap();
+            prop_assert_eq!(all, value);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = text(&bytes);
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let head = |words: &[u16]| {
+            words
+                .iter()
+                .flat_map(|w| w.to_be_bytes())
+                .collect::<Vec<u8>>()
+        };
+        assert_eq!(text(&head(&[0, 0, 0xC000, 0])).unwrap(), "NaN");
+        assert_eq!(text(&head(&[0, 0, 0xF000, 0])).unwrap(), "-Infinity");
+        assert_eq!(text(&head(&[1, 1, 0, 2, 12])).unwrap(), "120000.00");
+        assert_eq!(
+            text(&head(&[1, 0xFFFE, 0x4000, 8, 12])).unwrap(),
+            "-0.00000012"
+        );
+        assert!(text(&head(&[2, 0, 0, 0, 1])).is_err());
+        assert!(text(&head(&[1, 0, 0, 0, 10_000])).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! The bytes of a connection: one message at a time, bounded before it is read.
+
+use crate::error::{Error, Result};
+use crate::settings::{Host, Settings};
+use bytes::BytesMut;
+use postgres_protocol::message::backend::{Header, Message};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How often a wait for the server asks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const READ_AT_ONCE: usize = 64 << 10;
+
+#[derive(Debug)]
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+#[derive(Debug)]
+pub(crate) struct Socket {
+    stream: Stream,
+    input: BytesMut,
+    pub(crate) output: BytesMut,
+    most: usize,
+    /// Bytes that came and that went, protocol and all.
+    pub(crate) traffic: (u64, u64),
+}
+
+impl Socket {
+    pub(crate) fn open(settings: &Settings) -> Result<Self> {
+        let timeout = Duration::from_millis(settings.timeout_ms.max(1));
+        let stream = match &settings.host {
+            Host::Folder(folder) => {
+                let path = folder.join(format!(".s.PGSQL.{}", settings.port));
+                Stream::Unix(UnixStream::connect(path).map_err(Error::Lost)?)
+            }
+            Host::Network(name) => Stream::Tcp(tcp(name, settings.port, timeout)?),
+        };
+        let (read, write) = (Some(LOOK_EVERY), Some(LOOK_EVERY));
+        match &stream {
+            Stream::Unix(s) => s.set_read_timeout(read).and(s.set_write_timeout(write)),
+            Stream::Tcp(s) => s
+                .set_read_timeout(read)
+                .and(s.set_write_timeout(write))
+                .and(s.set_nodelay(true)),
+        }
+        .map_err(Error::Lost)?;
+        let most = settings.most_message_bytes;
+        let (input, output) = (BytesMut::new(), BytesMut::new());
+        Ok(Self {
+            stream,
+            input,
+            output,
+            most,
+            traffic: (0, 0),
+        })
+    }
+
+    /// Sends what was written to `output`. Where the server does not read on, for it waits until
+    /// somebody reads what it answers, this is read meanwhile.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        let bytes = self.output.split();
+        let mut left = bytes.as_ref();
+        while !left.is_empty() {
+            let written = match &mut self.stream {
+                Stream::Unix(stream) => stream.write(left),
+                Stream::Tcp(stream) => stream.write(left),
+            };
+            match written {
+                Ok(0) => return Err(Error::Lost(ErrorKind::WriteZero.into())),
+                Ok(count) => {
+                    self.traffic.1 += count as u64;
+                    left = &left[count..];
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut => self.fill(&mut || Ok(()))?,
+                    _ => return Err(Error::Lost(error)),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// The next message. While it does not come, `look` is called from time to time.
+    pub(crate) fn next(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<Message> {
+        loop {
+            if let Some(header) = Header::parse(&self.input).map_err(Error::protocol)? {
+                let length = header.len() as usize;
+                if length > self.most {
+                    let most = self.most;
+                    return Err(Error::Protocol(format!(
+                        "a message of {length} bytes, where at most {most} are read"
+                    )));
+                }
+                if let Some(message) = Message::parse(&mut self.input).map_err(Error::protocol)? {
+                    return Ok(message);
+                }
+            }
+            self.fill(look)?;
+        }
+    }
+
+    fn fill(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let before = self.input.len();
+        self.input.resize(before + READ_AT_ONCE, 0);
+        let read = match &mut self.stream {
+            Stream::Unix(stream) => stream.read(&mut self.input[before..]),
+            Stream::Tcp(stream) => stream.read(&mut self.input[before..]),
+        };
+        self.input.truncate(before + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => Err(Error::Lost(io::Error::new(
+                ErrorKind::UnexpectedEof,
+                "the server closed it",
+            ))),
+            Ok(count) => {
+                self.traffic.0 += count as u64;
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => look(),
+                _ => Err(Error::Lost(error)),
+            },
+        }
+    }
+}
+
+fn tcp(name: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in (name, port).to_socket_addrs().map_err(Error::Lost)? {
+        if !address.ip().is_loopback() {
+            return Err(Error::Refused(format!(
+                "{name} is another machine, and TLS to PostgreSQL is not built yet: use a tunnel \
+                 to a loopback address"
+            )));
+        }
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(Error::Lost(last))
+}

@@ -1,0 +1,251 @@
+//! Statements: described, run in pipelines, and prepared once.
+
+use crate::answer::{fields, Description, Field, Reply};
+use crate::connection::{unexpected, unsendable, Connection, Look, State};
+use crate::error::{Error, Result, ServerError};
+use crate::oid::Oid;
+use crate::rows::Rows;
+use crate::values::Value;
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::Message;
+use postgres_protocol::message::frontend;
+use postgres_protocol::IsNull;
+use std::collections::HashMap;
+
+/// So many statements stay prepared; the one that was used longest ago goes.
+const MOST_STATEMENTS: usize = 256;
+const BINARY: [i16; 1] = [1];
+/// The plan of a statement is void, or its name is not known (a pooler gave us another session).
+const PREPARE_ANEW: [&str; 2] = ["0A000", "26000"];
+
+/// One statement of a pipeline.
+pub struct Step<'a> {
+    /// Its text, with `$1` and so on.
+    pub sql: &'a str,
+    /// The values of its parameters.
+    pub values: Vec<Value>,
+}
+
+/// A statement's text, and the types of its values.
+type Key = (String, Vec<Oid>);
+
+/// The statements that a session has prepared.
+#[derive(Default)]
+pub(crate) struct Statements {
+    prepared: HashMap<Key, Prepared>,
+    clock: u64,
+}
+
+struct Prepared {
+    name: String,
+    columns: Vec<Field>,
+    is_known: bool,
+    used: u64,
+}
+
+impl Connection {
+    /// What a statement's parameters and columns are. Nothing is run.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn describe(&mut self, sql: &str, types: &[Oid], look: Look<'_>) -> Result<Description> {
+        self.parse("", sql, types)?;
+        frontend::describe(b'S', "", &mut self.socket.output).map_err(unsendable)?;
+        self.sync()?;
+        let mut description = Description::default();
+        self.read_until_ready(look, |_, message| {
+            match message {
+                Message::ParseComplete | Message::NoData => {}
+                Message::ParameterDescription(body) => {
+                    description.parameters =
+                        body.parameters().collect().map_err(Error::protocol)?;
+                }
+                Message::RowDescription(body) => description.columns = fields(&body)?,
+                _ => return Err(unexpected()),
+            }
+            Ok(())
+        })?;
+        Ok(description)
+    }
+
+    /// Runs statements in one round trip, without waiting for one before the next is sent. The
+    /// first that fails ends it, and none behind it runs. Outside of BEGIN … COMMIT they are one
+    /// transaction.
+    ///
+    /// # Errors
+    /// Of the first statement that failed.
+    pub fn run(&mut self, steps: &[Step<'_>], look: Look<'_>) -> Result<Vec<Reply>> {
+        // Of several statements some may have been committed.
+        let again = self.state() == State::Idle && steps.len() == 1;
+        match self.run_once(steps, look) {
+            Err(Error::Server(error)) if again && prepares_anew(&error) => {
+                self.run_once(steps, look)
+            }
+            done => done,
+        }
+    }
+
+    fn run_once(&mut self, steps: &[Step<'_>], look: Look<'_>) -> Result<Vec<Reply>> {
+        let mut keys = Vec::with_capacity(steps.len());
+        for step in steps {
+            match self.send(step) {
+                Ok(key) => keys.push(key),
+                Err(error) => {
+                    self.socket.output.clear();
+                    // None of these was sent.
+                    self.statements
+                        .prepared
+                        .retain(|_, prepared| prepared.is_known);
+                    return Err(error);
+                }
+            }
+        }
+        self.sync()?;
+        let mut replies: Vec<Reply> = Vec::with_capacity(steps.len());
+        let mut described: Option<Vec<Field>> = None;
+        let mut rows: Option<Rows> = None;
+        let done = self.read_until_ready(look, |connection, message| {
+            match message {
+                Message::ParseComplete | Message::ParameterDescription(_) => {}
+                Message::RowDescription(body) => described = Some(fields(&body)?),
+                Message::NoData => described = Some(Vec::new()),
+                Message::BindComplete => {
+                    let key = keys.get(replies.len()).ok_or_else(unexpected)?;
+                    let prepared = connection
+                        .statements
+                        .prepared
+                        .get_mut(key)
+                        .ok_or_else(unexpected)?;
+                    if let Some(columns) = described.take() {
+                        (prepared.columns, prepared.is_known) = (columns, true);
+                    }
+                    rows = Some(Rows::new(prepared.columns.clone()));
+                }
+                Message::DataRow(body) => rows.as_mut().ok_or_else(unexpected)?.push(&body)?,
+                Message::CommandComplete(body) => {
+                    let tag = body.tag().map_err(Error::protocol)?.to_owned();
+                    replies.push(Reply {
+                        rows: rows.take().ok_or_else(unexpected)?,
+                        tag,
+                    });
+                }
+                Message::EmptyQueryResponse => {
+                    let (rows, tag) = (rows.take().ok_or_else(unexpected)?, String::new());
+                    replies.push(Reply { rows, tag });
+                }
+                _ => return Err(unexpected()),
+            }
+            Ok(())
+        });
+        if let Err(error) = done {
+            let all = matches!(&error, Error::Server(said) if prepares_anew(said));
+            self.forget(&keys, all);
+            return Err(error);
+        }
+        if replies.len() == steps.len() {
+            return Ok(replies);
+        }
+        self.give_up();
+        Err(Error::Protocol("fewer answers than statements".to_owned()))
+    }
+
+    /// Writes one statement to the output, prepared before if it was.
+    fn send(&mut self, step: &Step<'_>) -> Result<Key> {
+        let types: Vec<Oid> = step.values.iter().map(Value::oid).collect();
+        let key = (step.sql.to_owned(), types);
+        self.statements.clock += 1;
+        let name = if let Some(prepared) = self.statements.prepared.get_mut(&key) {
+            prepared.used = self.statements.clock;
+            prepared.name.clone()
+        } else {
+            self.make_room()?;
+            let name = format!("s{}", self.statements.clock);
+            self.parse(&name, step.sql, &key.1)?;
+            frontend::describe(b'S', &name, &mut self.socket.output).map_err(unsendable)?;
+            let prepared = Prepared {
+                name: name.clone(),
+                columns: Vec::new(),
+                is_known: false,
+                used: self.statements.clock,
+            };
+            self.statements.prepared.insert(key.clone(), prepared);
+            name
+        };
+        bind("", &name, &step.values, &mut self.socket.output)?;
+        frontend::execute("", 0, &mut self.socket.output).map_err(unsendable)?;
+        Ok(key)
+    }
+
+    fn make_room(&mut self) -> Result<()> {
+        if self.statements.prepared.len() < MOST_STATEMENTS {
+            return Ok(());
+        }
+        let oldest = self
+            .statements
+            .prepared
+            .iter()
+            .min_by_key(|(_, prepared)| prepared.used);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.drop_statement(&key)?;
+        }
+        Ok(())
+    }
+
+    fn drop_statement(&mut self, key: &Key) -> Result<()> {
+        if let Some(prepared) = self.statements.prepared.remove(key) {
+            frontend::close(b'S', &prepared.name, &mut self.socket.output).map_err(unsendable)?;
+        }
+        Ok(())
+    }
+
+    /// After a failure: what was never bound may or may not be prepared, and closing either is right.
+    fn forget(&mut self, keys: &[Key], all: bool) {
+        for key in keys {
+            if all
+                || self
+                    .statements
+                    .prepared
+                    .get(key)
+                    .is_some_and(|prepared| !prepared.is_known)
+            {
+                // Its name was sent before, so it can be sent again.
+                let _ = self.drop_statement(key);
+            }
+        }
+    }
+
+    pub(crate) fn parse(&mut self, name: &str, sql: &str, types: &[Oid]) -> Result<()> {
+        frontend::parse(name, sql, types.iter().copied(), &mut self.socket.output)
+            .map_err(unsendable)
+    }
+}
+
+pub(crate) fn bind(
+    portal: &str,
+    statement: &str,
+    values: &[Value],
+    out: &mut BytesMut,
+) -> Result<()> {
+    let formats = values.iter().map(Value::format);
+    frontend::bind(
+        portal,
+        statement,
+        formats,
+        values,
+        |value, buffer| {
+            Ok(if value.write(buffer) {
+                IsNull::No
+            } else {
+                IsNull::Yes
+            })
+        },
+        BINARY,
+        out,
+    )
+    .map_err(|_| Error::value("more values than PostgreSQL takes, or longer ones"))
+}
+
+fn prepares_anew(error: &ServerError) -> bool {
+    PREPARE_ANEW.contains(&error.code.as_str())
+}

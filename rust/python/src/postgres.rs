@@ -1,0 +1,408 @@
+//! `louver._rust.postgres`: sessions of a PostgreSQL server, rows as Arrow.
+
+use crate::ffi::{to_python, PyArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use louver_postgres::{
+    arrow_field, Cancel, Connection, CopyFormat, Error, Field, Host, Look, Reply, Rows, Secret,
+    ServerError, Settings, State, Step, Value,
+};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::sync::{Mutex, PoisonError};
+
+create_exception!(
+    louver._rust.postgres,
+    ServerError_,
+    pyo3::exceptions::PyException,
+    "The server refused a statement; args are one dict of the fields of its error."
+);
+create_exception!(
+    louver._rust.postgres,
+    ConnectionLost,
+    pyo3::exceptions::PyException,
+    "There is no connection any more; args are what is known of why."
+);
+create_exception!(
+    louver._rust.postgres,
+    ProtocolError,
+    pyo3::exceptions::PyException,
+    "The server sent what the protocol does not allow."
+);
+
+/// One session. Its calls run one after the other; `cancel` may be called from any thread.
+#[pyclass(frozen, module = "louver._rust.postgres")]
+struct Session {
+    connection: Mutex<Option<Connection>>,
+    cancel: Cancel,
+}
+
+/// A value, or an Arrow column with the number of its items' type: an array of these.
+enum Given {
+    One(Value),
+    Column(PyArray, u32),
+}
+
+impl Given {
+    fn value(self) -> PyResult<Value> {
+        match self {
+            Self::One(value) => Ok(value),
+            Self::Column(column, item) => Value::array(&column.array, item).map_err(raised),
+        }
+    }
+}
+
+impl FromPyObject<'_, '_> for Given {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        Ok(Self::One(if object.is_none() {
+            Value::Null
+        } else if object.is_instance_of::<PyBool>() {
+            Value::Bool(object.extract()?)
+        } else if object.is_instance_of::<PyInt>() {
+            Value::Int8(object.extract()?)
+        } else if object.is_instance_of::<PyFloat>() {
+            Value::Float8(object.extract()?)
+        } else if object.is_instance_of::<PyString>() {
+            Value::Text(object.extract()?)
+        } else if object.is_instance_of::<PyBytes>() {
+            Value::Bytes(object.extract()?)
+        } else if let Ok(pair) = object.cast::<PyTuple>() {
+            let (column, item) = (pair.get_item(0)?.extract()?, pair.get_item(1)?.extract()?);
+            return Ok(Self::Column(column, item));
+        } else {
+            let name = object.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a value of Python's {name} is not sent"
+            )));
+        }))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Opens a session. `host` is the folder of a Unix socket where it begins with `/`.
+    #[new]
+    #[pyo3(signature = (host, port, user, database, password=None, parameters=Vec::new(),
+                        timeout_ms=10_000, most_message_bytes=1 << 30))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        host: String,
+        port: u16,
+        user: String,
+        database: String,
+        password: Option<String>,
+        parameters: Vec<(String, String)>,
+        timeout_ms: u64,
+        most_message_bytes: usize,
+    ) -> PyResult<Self> {
+        let host = if host.starts_with('/') {
+            Host::Folder(host.into())
+        } else {
+            Host::Network(host)
+        };
+        let password = password.map(Secret::new);
+        let settings = Settings {
+            host,
+            port,
+            user,
+            database,
+            password,
+            parameters,
+            timeout_ms,
+            most_message_bytes,
+        };
+        let connection = py.detach(|| Connection::open(settings)).map_err(raised)?;
+        let cancel = connection.cancel();
+        Ok(Self {
+            connection: Mutex::new(Some(connection)),
+            cancel,
+        })
+    }
+
+    /// `([oid of each parameter], [column])`; a column is `(name, oid, modifier, table, attribute)`.
+    #[pyo3(signature = (sql, types=Vec::new()))]
+    fn describe(
+        &self,
+        py: Python<'_>,
+        sql: String,
+        types: Vec<u32>,
+    ) -> PyResult<(Vec<u32>, Vec<Described>)> {
+        let said = self.with(py, |connection, look| {
+            connection.describe(&sql, &types, look)
+        })?;
+        Ok((
+            said.parameters,
+            said.columns.into_iter().map(described).collect(),
+        ))
+    }
+
+    /// Runs `[(sql, [value])]` in one round trip; `[(tag, [column], [Arrow array])]`. A value may be
+    /// `(Arrow array, oid of its items)`.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        statements: Vec<(String, Vec<Given>)>,
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let mut steps = Vec::with_capacity(statements.len());
+        let mut texts = Vec::with_capacity(statements.len());
+        for (sql, given) in statements {
+            texts.push(sql);
+            steps.push(
+                given
+                    .into_iter()
+                    .map(Given::value)
+                    .collect::<PyResult<Vec<_>>>()?,
+            );
+        }
+        let steps: Vec<Step<'_>> = texts
+            .iter()
+            .zip(steps)
+            .map(|(sql, values)| Step { sql, values })
+            .collect();
+        let replies = self.with(py, |connection, look| connection.run(&steps, look))?;
+        replies
+            .into_iter()
+            .map(|reply| answered(py, reply))
+            .collect()
+    }
+
+    /// Opens a portal in the open transaction; its columns.
+    fn open_portal(
+        &self,
+        py: Python<'_>,
+        portal: String,
+        sql: String,
+        values: Vec<Given>,
+    ) -> PyResult<Vec<Described>> {
+        let values = values
+            .into_iter()
+            .map(Given::value)
+            .collect::<PyResult<_>>()?;
+        let step = Step { sql: &sql, values };
+        let columns = self.with(py, |c, look| c.open_portal(&portal, &step, look))?;
+        Ok(columns.into_iter().map(described).collect())
+    }
+
+    /// The next rows of a portal with these columns, as Arrow arrays, and whether there may be more.
+    fn fetch<'py>(
+        &self,
+        py: Python<'py>,
+        portal: String,
+        columns: Vec<Described>,
+        most: i32,
+    ) -> PyResult<(Vec<Bound<'py, PyAny>>, bool)> {
+        let columns: Vec<Field> = columns.into_iter().map(field).collect();
+        let (rows, more) = self.with(py, |c, look| c.fetch(&portal, &columns, most, look))?;
+        Ok((arrays(py, rows)?, more))
+    }
+
+    /// Runs a `COPY … FROM STDIN (FORMAT binary)` of Arrow batches into columns of these types; the
+    /// number of rows. What the batches raise comes out as it is, and nothing is written.
+    fn copy_in(
+        &self,
+        py: Python<'_>,
+        sql: String,
+        types: Vec<u32>,
+        batches: Py<PyAny>,
+    ) -> PyResult<u64> {
+        let iterator = batches.bind(py).try_iter()?.unbind();
+        let mut format = Some(CopyFormat::new(types));
+        let mut next = || -> PyResult<Option<Vec<u8>>> {
+            let Some(copy) = format.as_mut() else {
+                return Ok(None);
+            };
+            let batch = Python::attach(|py| {
+                let item = iterator.bind(py).clone().next().transpose()?;
+                item.map(|item| item.extract::<PyArray>()).transpose()
+            })?;
+            match batch {
+                Some(batch) => {
+                    let rows = batch.array.as_struct_opt().map(RecordBatch::from);
+                    let rows =
+                        rows.ok_or_else(|| PyTypeError::new_err("a record batch is needed"))?;
+                    copy.batch(&rows).map(Some).map_err(raised)
+                }
+                None => Ok(format.take().map(CopyFormat::end)),
+            }
+        };
+        self.with(py, |connection, look| {
+            connection.copy_in(&sql, &mut next, look)
+        })?
+    }
+
+    /// Ends the statement that runs; nothing if none does.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.cancel.send()).map_err(raised)
+    }
+
+    /// "idle", "within" a transaction, or within one that "failed".
+    fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.with(py, |connection, _| {
+            Ok(match connection.state() {
+                State::Idle => "idle",
+                State::Within => "within",
+                State::Failed => "failed",
+            })
+        })
+    }
+
+    /// Whether it cannot be used any more.
+    fn is_broken(&self, py: Python<'_>) -> bool {
+        self.with(py, |connection, _| Ok(connection.is_broken()))
+            .unwrap_or(true)
+    }
+
+    /// Bytes that came, and that went.
+    fn traffic(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        self.with(py, |connection, _| Ok(connection.traffic()))
+    }
+
+    /// What the server says of itself.
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = self.with(py, |connection, _| Ok(connection.parameters.clone()))?;
+        let dict = PyDict::new(py);
+        for (name, value) in all {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+
+    /// The notices that came since they were last asked for, as dicts.
+    fn notices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let all = self.with(py, |connection, _| {
+            Ok(std::mem::take(&mut connection.notices))
+        })?;
+        let list = PyList::empty(py);
+        for notice in &all {
+            list.append(fields(py, notice)?)?;
+        }
+        Ok(list)
+    }
+
+    /// `[(channel, what was said)]` since they were last asked for.
+    fn notifications(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        self.with(py, |c, _| Ok(c.notifications.drain(..).collect()))
+    }
+
+    /// Says goodbye; calls behind it raise ConnectionLost.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let mut held = self
+                .connection
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(connection) = held.take() {
+                connection.close();
+            }
+        });
+    }
+}
+
+impl Session {
+    /// Without the interpreter's lock; a signal that raises ends the statement and comes out.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Connection, Look<'_>) -> louver_postgres::Result<T> + Send,
+    ) -> PyResult<T> {
+        let mut signal = None;
+        let done = py.detach(|| {
+            let mut held = self
+                .connection
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let connection = held.as_mut()?;
+            Some(call(connection, &mut || {
+                signal = Python::attach(|py| py.check_signals()).err();
+                signal.is_some()
+            }))
+        });
+        if let Some(signal) = signal {
+            return Err(signal);
+        }
+        done.ok_or_else(|| ConnectionLost::new_err("the session is closed"))?
+            .map_err(raised)
+    }
+}
+
+type Described = (String, u32, i32, u32, i16);
+
+fn described(field: Field) -> Described {
+    (
+        field.name,
+        field.type_,
+        field.modifier,
+        field.table,
+        field.attribute,
+    )
+}
+
+fn field((name, type_, modifier, table, attribute): Described) -> Field {
+    Field {
+        name,
+        table,
+        attribute,
+        type_,
+        modifier,
+    }
+}
+
+fn answered(py: Python<'_>, reply: Reply) -> PyResult<Bound<'_, PyTuple>> {
+    let columns: Vec<Described> = reply.rows.fields.iter().cloned().map(described).collect();
+    (reply.tag, columns, arrays(py, reply.rows)?).into_pyobject(py)
+}
+
+fn arrays(py: Python<'_>, rows: Rows) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    let (fields, columns) = rows.finish();
+    let pairs = fields.iter().zip(&columns);
+    pairs
+        .map(|(field, column)| to_python(py, column.as_ref(), Some(&arrow_field("", field.type_))))
+        .collect()
+}
+
+fn fields<'py>(py: Python<'py>, error: &ServerError) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let texts = [
+        ("severity", &error.severity),
+        ("code", &error.code),
+        ("message", &error.message),
+        ("detail", &error.detail),
+        ("hint", &error.hint),
+        ("schema", &error.schema),
+        ("table", &error.table),
+        ("column", &error.column),
+        ("datatype", &error.datatype),
+        ("constraint", &error.constraint),
+        ("context", &error.context),
+    ];
+    for (name, text) in texts {
+        dict.set_item(name, text)?;
+    }
+    dict.set_item("position", error.position)?;
+    Ok(dict)
+}
+
+fn raised(error: Error) -> PyErr {
+    match error {
+        Error::Server(said) => Python::attach(|py| match fields(py, &said) {
+            Ok(dict) => ServerError_::new_err(dict.unbind()),
+            Err(error) => error,
+        }),
+        Error::Lost(why) => ConnectionLost::new_err(why.to_string()),
+        Error::Protocol(text) => ProtocolError::new_err(text),
+        Error::Refused(text) | Error::Value(text) => PyValueError::new_err(text),
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add_class::<Session>()?;
+    module.add("ServerError", py.get_type::<ServerError_>())?;
+    module.add("ConnectionLost", py.get_type::<ConnectionLost>())?;
+    module.add("ProtocolError", py.get_type::<ProtocolError>())
+}
