@@ -2,7 +2,7 @@
 
 use crate::ffi::{to_python, PyArray};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 use louver_postgres::{
     arrow_field, Cancel, Connection, CopyFormat, Error, Field, Host, Look, Reply, Rows, Secret,
     ServerError, Settings, State, Step, Value,

@@ -1,0 +1,1 @@
+"""PostgreSQL servers of the tests' own, and what speaks to them."""

@@ -1,0 +1,53 @@
+"""One server of each kind for a session of tests, one database for each test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from louver._rust import postgres
+from tests.postgres import servers
+
+_numbers = itertools.count()
+Open = Callable[[], postgres.Session]
+
+
+@pytest.fixture(scope="session", params=sorted(servers.binaries()))
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
+    servers.Server
+]:
+    folder: Path = tmp_path_factory.mktemp("pg")
+    with servers.started(servers.binaries()[request.param], folder) as running:
+        yield running
+
+
+@pytest.fixture
+def open_session(server: servers.Server) -> Iterator[Open]:
+    """Opens sessions of a database that is the test's own."""
+    name = f"test_{next(_numbers)}"
+    admin = postgres.Session(str(server.folder), servers.PORT, servers.USER, "postgres")
+    admin.run([(f"CREATE DATABASE {name}", [])])
+    opened: list[postgres.Session] = []
+
+    def open_one() -> postgres.Session:
+        opened.append(
+            postgres.Session(
+                str(server.folder), servers.PORT, servers.USER, name,
+                parameters=[("application_name", "tests")],
+            )  # fmt: skip
+        )
+        return opened[-1]
+
+    yield open_one
+    for session in opened:
+        session.close()
+    admin.run([(f"DROP DATABASE {name} WITH (FORCE)", [])])
+    admin.close()
+
+
+@pytest.fixture
+def session(open_session: Open) -> postgres.Session:
+    return open_session()
