@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +15,8 @@ Open = Callable[[], postgres.Session]
 
 
 @pytest.fixture(scope="session", params=sorted(servers.binaries()))
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
-    servers.Server
-]:
-    folder: Path = tmp_path_factory.mktemp("pg")
-    with servers.started(servers.binaries()[request.param], folder) as running:
+def server(request: pytest.FixtureRequest) -> Iterator[servers.Server]:
+    with servers.started(servers.binaries()[request.param]) as running:
         yield running
 
 
@@ -33,12 +29,8 @@ def open_session(server: servers.Server) -> Iterator[Open]:
     opened: list[postgres.Session] = []
 
     def open_one() -> postgres.Session:
-        opened.append(
-            postgres.Session(
-                str(server.folder), servers.PORT, servers.USER, name,
-                parameters=[("application_name", "tests")],
-            )  # fmt: skip
-        )
+        folder, tests = str(server.folder), [("application_name", "tests")]
+        opened.append(postgres.Session(folder, servers.PORT, servers.USER, name, parameters=tests))
         return opened[-1]
 
     yield open_one

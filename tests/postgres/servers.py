@@ -4,21 +4,25 @@ on a Unix socket in a folder that is theirs, lose nothing but what a test writes
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 PORT = 5432
 USER = "louver"
-#: A server refuses to be root's. A name space of one's own has another number for the same user.
-_NOBODY = "65534"
+#: A server refuses to be root's. In a name space of its own root has another number; where the
+#: system allows none, the server is this user's.
+_NOBODY = 65534
 _SYSTEM = Path("/usr/lib/postgresql")
 _SETTINGS = {
     "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
@@ -47,29 +51,57 @@ def binaries() -> dict[str, Path]:
     return folders
 
 
-def _as_user(command: list[str]) -> list[str]:
-    if os.getuid():
-        return command
-    return ["unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}", *command]
+@functools.cache
+def _has_name_spaces() -> bool:
+    command = [*_UNSHARE, "true"]
+    return (
+        shutil.which("unshare") is not None
+        and not subprocess.run(command, check=False, capture_output=True).returncode
+    )
+
+
+_UNSHARE = ["unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}"]
+
+
+def _run(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """As a user that a server accepts."""
+    if not os.getuid() and _has_name_spaces():
+        command = [*_UNSHARE, *command]
+    elif not os.getuid():
+        return subprocess.Popen(
+            command, stdout=log, stderr=log, user=_NOBODY, group=_NOBODY, extra_groups=[], cwd="/"
+        )
+    return subprocess.Popen(command, stdout=log, stderr=log)
 
 
 @contextmanager
-def started(binary: Path, folder: Path) -> Iterator[Server]:
-    """A new server in a folder."""
-    data, sockets = folder / "data", folder / "s"
-    sockets.mkdir(mode=0o700, parents=True)
+def started(binary: Path) -> Iterator[Server]:
+    """A new server, in a folder of its own."""
+    # The names of sockets are short, and the folders above are open to the server's user.
+    folder = Path(tempfile.mkdtemp(prefix="louver-pg-", dir="/tmp"))
+    try:
+        if not os.getuid() and not _has_name_spaces():
+            os.chown(folder, _NOBODY, _NOBODY)
+        with (folder / "log").open("wb") as log:
+            yield from _serving(binary, folder, log)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serving(binary: Path, folder: Path, log: IO[bytes]) -> Iterator[Server]:
+    data = folder / "data"
     initdb = [
         str(binary / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8",
         "--locale=C.UTF-8", "--no-sync", "--no-instructions",
     ]  # fmt: skip
-    subprocess.run(_as_user(initdb), check=True, capture_output=True)
     settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
-    run = [str(binary / "postgres"), "-D", str(data), "-k", str(sockets), "-p", str(PORT)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(_as_user([*run, *settings]), stdout=log, stderr=log)
+    run = [str(binary / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT)]
+    if _run(initdb, log).wait():
+        raise RuntimeError((folder / "log").read_text()[-2000:])
+    process = _run([*run, *settings], log)
     try:
-        _wait(sockets / f".s.PGSQL.{PORT}", process, folder / "log")
-        yield Server(sockets, process)
+        _wait(folder / f".s.PGSQL.{PORT}", process, folder / "log")
+        yield Server(folder, process)
     finally:
         process.send_signal(signal.SIGINT)
         try:
@@ -77,7 +109,6 @@ def started(binary: Path, folder: Path) -> Iterator[Server]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(socket: Path, process: subprocess.Popen[bytes], log: Path) -> None:

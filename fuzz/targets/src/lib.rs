@@ -9,6 +9,7 @@ mod key_file;
 mod lake_file;
 mod memory;
 mod numbers;
+mod postgres;
 mod replies;
 mod row_set;
 mod sealed;
@@ -83,6 +84,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("lake_file", lake_file::run, lake_file::seeds).within(256, 16 << 20),
     Target::new("functions", functions::run, functions::seeds).within(4096, 4 << 20),
     Target::new("numbers", numbers::run, numbers::seeds).within(4096, 4 << 20),
+    Target::new("postgres", postgres::run, postgres::seeds).within(4096, 4 << 20),
 ];
 
 /// The target of this name.

@@ -143,13 +143,7 @@ impl Connection {
         let cancel = self.cancel.clone();
         let done = loop {
             let mut wait = || match given_up {
-                Some(end) if Instant::now() > end => {
-                    let kind = ErrorKind::TimedOut;
-                    Err(Error::Lost(std::io::Error::new(
-                        kind,
-                        "it did not end when cancelled",
-                    )))
-                }
+                Some(end) if Instant::now() > end => Err(late()),
                 None if look() => {
                     given_up = Some(Instant::now() + GIVE_UP_AFTER);
                     cancel.send()
@@ -170,13 +164,9 @@ impl Connection {
                     };
                     break Ok(());
                 }
-                Message::ErrorResponse(body) => {
-                    match ServerError::read(body.fields()) {
-                        Ok(error) => drop(failed.get_or_insert(Error::Server(Box::new(error)))),
-                        Err(error) => break Err(error),
-                    }
-                    Ok(())
-                }
+                Message::ErrorResponse(body) => ServerError::read(body.fields()).map(|said| {
+                    failed.get_or_insert(Error::Server(Box::new(said)));
+                }),
                 Message::NoticeResponse(_)
                 | Message::ParameterStatus(_)
                 | Message::NotificationResponse(_) => self.aside(message),
@@ -194,10 +184,7 @@ impl Connection {
         if let Err(error) = done {
             self.broken = true;
             // What the server said before it went says why.
-            return Err(match failed {
-                Some(said) if said.is_fatal() => said,
-                _ => error,
-            });
+            return Err(failed.filter(Error::is_fatal).unwrap_or(error));
         }
         failed.map_or(Ok(()), Err)
     }
@@ -234,6 +221,11 @@ impl Connection {
 
 pub(crate) fn unsendable(error: std::io::Error) -> Error {
     Error::value(format!("this cannot be sent to PostgreSQL: {error}"))
+}
+
+fn late() -> Error {
+    let text = "it did not end when it was cancelled";
+    Error::Lost(std::io::Error::new(ErrorKind::TimedOut, text))
 }
 
 pub(crate) fn unexpected() -> Error {

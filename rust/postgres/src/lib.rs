@@ -10,6 +10,7 @@ mod cancel;
 mod connection;
 mod copy;
 mod error;
+mod messages;
 mod numeric;
 mod oid;
 mod portals;
@@ -33,6 +34,7 @@ pub use values::Value;
 
 /// What fuzz targets and tests call with bytes of anybody.
 pub mod decoders {
+    pub use crate::messages::read as messages;
     pub use crate::numeric::text as numeric_text;
     pub use crate::rows::column;
 }

@@ -41,40 +41,33 @@ pub fn text(bytes: &[u8]) -> Result<String> {
             "a numeric with too large a scale".to_owned(),
         ));
     }
-    let digit = |place: i32| -> u16 {
-        usize::try_from(weight - place)
+    let digit = |power: i32| -> u16 {
+        usize::try_from(weight - power)
             .ok()
             .and_then(|index| digits.get(index))
             .map_or(0, |d| *d)
     };
-    let mut whole = String::new();
-    for place in (0..=weight.max(0)).rev() {
-        if whole.is_empty() {
-            if digit(place) > 0 || place == 0 {
-                whole.push_str(&digit(place).to_string());
-            }
-        } else {
-            whole.push_str(&format!("{:04}", digit(place)));
+    let mut text = String::new();
+    if *sign == NEGATIVE {
+        text.push('-');
+    }
+    let start = text.len();
+    for power in (0..=weight.max(0)).rev() {
+        if text.len() > start {
+            text.push_str(&format!("{:04}", digit(power)));
+        } else if digit(power) > 0 || power == 0 {
+            text.push_str(&digit(power).to_string());
         }
     }
-    let scale = usize::from(*scale);
-    let mut fraction = String::with_capacity(scale + 4);
-    let mut place = -1;
-    while fraction.len() < scale {
-        fraction.push_str(&format!("{:04}", digit(place)));
-        place -= 1;
+    if *scale > 0 {
+        text.push('.');
+        let end = text.len() + usize::from(*scale);
+        for power in (1..).take_while(|power| 4 * (power - 1) < i32::from(*scale)) {
+            text.push_str(&format!("{:04}", digit(-power)));
+        }
+        text.truncate(end);
     }
-    fraction.truncate(scale);
-    let mut all = String::with_capacity(whole.len() + scale + 2);
-    if *sign == NEGATIVE {
-        all.push('-');
-    }
-    all.push_str(&whole);
-    if scale > 0 {
-        all.push('.');
-        all.push_str(&fraction);
-    }
-    Ok(all)
+    Ok(text)
 }
 
 /// The binary form of `unscaled / 10^scale`.

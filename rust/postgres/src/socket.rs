@@ -4,8 +4,12 @@ use crate::error::{Error, Result};
 use crate::settings::{Host, Settings};
 use bytes::BytesMut;
 use postgres_protocol::message::backend::{Header, Message};
-use std::io::{self, ErrorKind, Read, Write};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use std::io::{self, ErrorKind, Read};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -17,6 +21,15 @@ const READ_AT_ONCE: usize = 64 << 10;
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -39,13 +52,10 @@ impl Socket {
             }
             Host::Network(name) => Stream::Tcp(tcp(name, settings.port, timeout)?),
         };
-        let (read, write) = (Some(LOOK_EVERY), Some(LOOK_EVERY));
+        let read = Some(LOOK_EVERY);
         match &stream {
-            Stream::Unix(s) => s.set_read_timeout(read).and(s.set_write_timeout(write)),
-            Stream::Tcp(s) => s
-                .set_read_timeout(read)
-                .and(s.set_write_timeout(write))
-                .and(s.set_nodelay(true)),
+            Stream::Unix(s) => s.set_read_timeout(read),
+            Stream::Tcp(s) => s.set_read_timeout(read).and(s.set_nodelay(true)),
         }
         .map_err(Error::Lost)?;
         let most = settings.most_message_bytes;
@@ -65,21 +75,18 @@ impl Socket {
         let bytes = self.output.split();
         let mut left = bytes.as_ref();
         while !left.is_empty() {
-            let written = match &mut self.stream {
-                Stream::Unix(stream) => stream.write(left),
-                Stream::Tcp(stream) => stream.write(left),
-            };
-            match written {
-                Ok(0) => return Err(Error::Lost(ErrorKind::WriteZero.into())),
+            match rustix::net::send(
+                &self.stream,
+                left,
+                SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+            ) {
                 Ok(count) => {
                     self.traffic.1 += count as u64;
                     left = &left[count..];
                 }
-                Err(error) => match error.kind() {
-                    ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut => self.fill(&mut || Ok(()))?,
-                    _ => return Err(Error::Lost(error)),
-                },
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait_to_send()?,
+                Err(error) => return Err(Error::Lost(error.into())),
             }
         }
         Ok(())
@@ -88,20 +95,25 @@ impl Socket {
     /// The next message. While it does not come, `look` is called from time to time.
     pub(crate) fn next(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<Message> {
         loop {
-            if let Some(header) = Header::parse(&self.input).map_err(Error::protocol)? {
-                let length = header.len() as usize;
-                if length > self.most {
-                    let most = self.most;
-                    return Err(Error::Protocol(format!(
-                        "a message of {length} bytes, where at most {most} are read"
-                    )));
-                }
-                if let Some(message) = Message::parse(&mut self.input).map_err(Error::protocol)? {
-                    return Ok(message);
-                }
+            if let Some(message) = whole(&mut self.input, self.most)? {
+                return Ok(message);
             }
             self.fill(look)?;
         }
+    }
+
+    fn wait_to_send(&mut self) -> Result<()> {
+        let mut ready = [PollFd::new(&self.stream, PollFlags::IN | PollFlags::OUT)];
+        match poll(&mut ready, None) {
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(Error::Lost(error.into())),
+            Ok(_) => {}
+        }
+        let can_read = ready[0].revents().contains(PollFlags::IN);
+        if can_read {
+            self.fill(&mut || Ok(()))?;
+        }
+        Ok(())
     }
 
     fn fill(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -127,6 +139,23 @@ impl Socket {
             },
         }
     }
+}
+
+/// The first message, if all of it is there: memory is not taken for what is only announced.
+pub(crate) fn whole(input: &mut BytesMut, most: usize) -> Result<Option<Message>> {
+    let Some(header) = Header::parse(input).map_err(Error::protocol)? else {
+        return Ok(None);
+    };
+    let length = header.len() as usize;
+    if length > most {
+        return Err(Error::Protocol(format!(
+            "a message of {length} bytes, where at most {most} are read"
+        )));
+    }
+    if input.len() <= length {
+        return Ok(None);
+    }
+    Message::parse(input).map_err(Error::protocol)
 }
 
 fn tcp(name: &str, port: u16, timeout: Duration) -> Result<TcpStream> {

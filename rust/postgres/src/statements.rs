@@ -87,21 +87,7 @@ impl Connection {
     }
 
     fn run_once(&mut self, steps: &[Step<'_>], look: Look<'_>) -> Result<Vec<Reply>> {
-        let mut keys = Vec::with_capacity(steps.len());
-        for step in steps {
-            match self.send(step) {
-                Ok(key) => keys.push(key),
-                Err(error) => {
-                    self.socket.output.clear();
-                    // None of these was sent.
-                    self.statements
-                        .prepared
-                        .retain(|_, prepared| prepared.is_known);
-                    return Err(error);
-                }
-            }
-        }
-        self.sync()?;
+        let keys = self.send_all(steps)?;
         let mut replies: Vec<Reply> = Vec::with_capacity(steps.len());
         let mut described: Option<Vec<Field>> = None;
         let mut rows: Option<Rows> = None;
@@ -148,6 +134,18 @@ impl Connection {
         }
         self.give_up();
         Err(Error::Protocol("fewer answers than statements".to_owned()))
+    }
+
+    fn send_all(&mut self, steps: &[Step<'_>]) -> Result<Vec<Key>> {
+        let keys: Result<Vec<Key>> = steps.iter().map(|step| self.send(step)).collect();
+        if keys.is_err() {
+            self.socket.output.clear();
+            // None of these was sent.
+            self.statements.prepared.retain(|_, known| known.is_known);
+        } else {
+            self.sync()?;
+        }
+        keys
     }
 
     /// Writes one statement to the output, prepared before if it was.
@@ -199,7 +197,7 @@ impl Connection {
         Ok(())
     }
 
-    /// After a failure: what was never bound may or may not be prepared, and closing either is right.
+    /// After a failure: what was never bound may or may not be prepared; closing either is right.
     fn forget(&mut self, keys: &[Key], all: bool) {
         for key in keys {
             if all

@@ -96,30 +96,9 @@ pub(crate) fn writer<'a>(array: &'a dyn Array, type_: Oid) -> Result<Writer<'a>>
         (DataType::Float64, oid::FLOAT8) => fixed(array.as_primitive::<Float64Type>(), |v: f64| {
             Some(v.to_be_bytes())
         }),
-        (DataType::Date32, oid::DATE) => fixed(array.as_primitive::<Date32Type>(), |v: i32| {
-            Some(
-                match v {
-                    i32::MAX => i32::MAX,
-                    _ if v <= -i32::MAX => i32::MIN,
-                    _ => v.checked_sub(EPOCH_DAYS)?,
-                }
-                .to_be_bytes(),
-            )
-        }),
+        (DataType::Date32, oid::DATE) => fixed(array.as_primitive::<Date32Type>(), day),
         (DataType::Timestamp(TimeUnit::Microsecond, _), oid::TIMESTAMP | oid::TIMESTAMPTZ) => {
-            fixed(
-                array.as_primitive::<TimestampMicrosecondType>(),
-                |v: i64| {
-                    Some(
-                        match v {
-                            i64::MAX => i64::MAX,
-                            _ if v <= -i64::MAX => i64::MIN,
-                            _ => v.checked_sub(EPOCH_US)?,
-                        }
-                        .to_be_bytes(),
-                    )
-                },
-            )
+            fixed(array.as_primitive::<TimestampMicrosecondType>(), moment)
         }
         (DataType::Decimal128(_, scale), oid::NUMERIC) => {
             let scale = u8::try_from(*scale).map_err(|_| refused())?;
@@ -131,6 +110,25 @@ pub(crate) fn writer<'a>(array: &'a dyn Array, type_: Oid) -> Result<Writer<'a>>
         }
         _ => bytes(array, type_).ok_or_else(refused)?,
     })
+}
+
+/// Days since 2000; the infinities are the type's limits on both sides.
+fn day(days: i32) -> Option<[u8; 4]> {
+    let days = match days {
+        i32::MAX => i32::MAX,
+        _ if days <= -i32::MAX => i32::MIN,
+        _ => days.checked_sub(EPOCH_DAYS)?,
+    };
+    Some(days.to_be_bytes())
+}
+
+fn moment(us: i64) -> Option<[u8; 8]> {
+    let us = match us {
+        i64::MAX => i64::MAX,
+        _ if us <= -i64::MAX => i64::MIN,
+        _ => us.checked_sub(EPOCH_US)?,
+    };
+    Some(us.to_be_bytes())
 }
 
 fn bytes(array: &dyn Array, type_: Oid) -> Option<Writer<'_>> {

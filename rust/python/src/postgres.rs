@@ -1,16 +1,17 @@
 //! `louver._rust.postgres`: sessions of a PostgreSQL server, rows as Arrow.
 
 use crate::ffi::{to_python, PyArray};
+use crate::postgres_values::Given;
 use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
 use louver_postgres::{
     arrow_field, Cancel, Connection, CopyFormat, Error, Field, Host, Look, Reply, Rows, Secret,
-    ServerError, Settings, State, Step, Value,
+    ServerError, Settings, State, Step,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::sync::{Mutex, PoisonError};
 
 create_exception!(
@@ -37,49 +38,6 @@ create_exception!(
 struct Session {
     connection: Mutex<Option<Connection>>,
     cancel: Cancel,
-}
-
-/// A value, or an Arrow column with the number of its items' type: an array of these.
-enum Given {
-    One(Value),
-    Column(PyArray, u32),
-}
-
-impl Given {
-    fn value(self) -> PyResult<Value> {
-        match self {
-            Self::One(value) => Ok(value),
-            Self::Column(column, item) => Value::array(&column.array, item).map_err(raised),
-        }
-    }
-}
-
-impl FromPyObject<'_, '_> for Given {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        Ok(Self::One(if object.is_none() {
-            Value::Null
-        } else if object.is_instance_of::<PyBool>() {
-            Value::Bool(object.extract()?)
-        } else if object.is_instance_of::<PyInt>() {
-            Value::Int8(object.extract()?)
-        } else if object.is_instance_of::<PyFloat>() {
-            Value::Float8(object.extract()?)
-        } else if object.is_instance_of::<PyString>() {
-            Value::Text(object.extract()?)
-        } else if object.is_instance_of::<PyBytes>() {
-            Value::Bytes(object.extract()?)
-        } else if let Ok(pair) = object.cast::<PyTuple>() {
-            let (column, item) = (pair.get_item(0)?.extract()?, pair.get_item(1)?.extract()?);
-            return Ok(Self::Column(column, item));
-        } else {
-            let name = object.get_type().name()?;
-            return Err(PyTypeError::new_err(format!(
-                "a value of Python's {name} is not sent"
-            )));
-        }))
-    }
 }
 
 #[pymethods]
@@ -124,7 +82,8 @@ impl Session {
         })
     }
 
-    /// `([oid of each parameter], [column])`; a column is `(name, oid, modifier, table, attribute)`.
+    /// `([oid of each parameter], [column])`, a column being `(name, oid, modifier, table,
+    /// attribute)`.
     #[pyo3(signature = (sql, types=Vec::new()))]
     fn describe(
         &self,
@@ -141,7 +100,8 @@ impl Session {
         ))
     }
 
-    /// Runs `[(sql, [value])]` in one round trip; `[(tag, [column], [Arrow array])]`. A value may be
+    /// Runs `[(sql, [value])]` in one round trip: `[(tag, [column], [Arrow array])]`. A value may
+    /// be
     /// `(Arrow array, oid of its items)`.
     fn run<'py>(
         &self,
@@ -188,7 +148,7 @@ impl Session {
         Ok(columns.into_iter().map(described).collect())
     }
 
-    /// The next rows of a portal with these columns, as Arrow arrays, and whether there may be more.
+    /// The next rows of a portal with these columns, as Arrow arrays; whether there may be more.
     fn fetch<'py>(
         &self,
         py: Python<'py>,
@@ -387,7 +347,7 @@ fn fields<'py>(py: Python<'py>, error: &ServerError) -> PyResult<Bound<'py, PyDi
     Ok(dict)
 }
 
-fn raised(error: Error) -> PyErr {
+pub(crate) fn raised(error: Error) -> PyErr {
     match error {
         Error::Server(said) => Python::attach(|py| match fields(py, &said) {
             Ok(dict) => ServerError_::new_err(dict.unbind()),

@@ -1,0 +1,51 @@
+//! Python's values as those of a statement for PostgreSQL.
+
+use crate::ffi::PyArray;
+use crate::postgres::raised;
+use louver_postgres::Value;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
+
+/// A value, or an Arrow column with the number of its items' type: an array of these.
+pub(crate) enum Given {
+    One(Value),
+    Column(PyArray, u32),
+}
+
+impl Given {
+    pub(crate) fn value(self) -> PyResult<Value> {
+        match self {
+            Self::One(value) => Ok(value),
+            Self::Column(column, item) => Value::array(&column.array, item).map_err(raised),
+        }
+    }
+}
+
+impl FromPyObject<'_, '_> for Given {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        Ok(Self::One(if object.is_none() {
+            Value::Null
+        } else if object.is_instance_of::<PyBool>() {
+            Value::Bool(object.extract()?)
+        } else if object.is_instance_of::<PyInt>() {
+            Value::Int8(object.extract()?)
+        } else if object.is_instance_of::<PyFloat>() {
+            Value::Float8(object.extract()?)
+        } else if object.is_instance_of::<PyString>() {
+            Value::Text(object.extract()?)
+        } else if object.is_instance_of::<PyBytes>() {
+            Value::Bytes(object.extract()?)
+        } else if let Ok(pair) = object.cast::<PyTuple>() {
+            let (column, item) = (pair.get_item(0)?.extract()?, pair.get_item(1)?.extract()?);
+            return Ok(Self::Column(column, item));
+        } else {
+            let name = object.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a value of Python's {name} is not sent"
+            )));
+        }))
+    }
+}
