@@ -112,7 +112,7 @@ def open_connection(
 
     def open_(profile: str = "sealed", backend: str = "duckdb", **options: Any) -> Any:
         suite.register(backend, monkeypatch)
-        url = f"{backend}:///{tmp_path}/{profile}.{backend}"
+        url = suite.url_of(backend, tmp_path / f"{profile}.{backend}")
         connection = louver.connect(url, keys=key_file, profile=profile, **options)
         opened.append(connection)
         return connection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,20 @@ def register(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(backends.ENGINES, kind, modules)
 
 
+def url_of(kind: str, path: Path) -> str:
+    """The URL of a database of a kind that a path is the name of: a file, or one of a server's."""
+    if kind == "postgresql":
+        from tests.postgres import servers
+
+        return servers.database_url(f"t_{hashlib.sha256(str(path).encode()).hexdigest()[:24]}")
+    return f"{kind}:///{path}"
+
+
 class EngineTwin(Twin):
     """Louver over one kind of engine, watched, and a DuckDB with the same tables."""
 
     def __init__(self, kind: str, folder: Path, key_file: Path, profile: str = "sealed") -> None:
-        self.url, self.profile = f"{kind}:////{folder}/cloud.db", profile
+        self.url, self.profile = url_of(kind, folder / "cloud.db"), profile
         super().__init__(folder / "cloud.db", key_file, profile, own_errors=True)
 
     def _open(self) -> None:

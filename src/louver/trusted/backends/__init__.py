@@ -16,6 +16,8 @@ from louver.trusted.planner.sql.trees import LOCAL_DIALECT
 
 ENGINES: dict[str, tuple[str, str]] = {
     "duckdb": ("louver.trusted.backends.duckdb", "louver.untrusted.engines.duckdb"),
+    "postgresql": ("louver.trusted.backends.postgres", "louver.untrusted.engines.postgres"),
+    "postgres": ("louver.trusted.backends.postgres", "louver.untrusted.engines.postgres"),
     "lake": ("louver.trusted.backends.lake", "louver.untrusted.engines.lake"),
     "lake+http": ("louver.trusted.backends.lake", "louver.untrusted.engines.lake"),
     "lake+https": ("louver.trusted.backends.lake", "louver.untrusted.engines.lake"),

@@ -108,7 +108,7 @@ class Backend:
         """Whether the server can do what a scheme needs of it; else its columns are not stored."""
         if row.layers and not self.has("adjust"):
             return False
-        return set(row.functions) <= self.functions
+        return set(row.functions) <= self.functions | set(self.operations)
 
     def operation(self, name: str, *operands: Node) -> Sql | None:
         """What the server computes of operands; None where it cannot."""

@@ -40,6 +40,7 @@ _OPERATIONS = {
     "least_row": "min(⟦0⟧)",
     # Of limbs and packed values. An outer join makes rows without a number, which add nothing.
     "limb_sum": "sum(⟦0⟧)",
+    "wide_limb_sum": "sum(⟦0⟧)",
     "row_set": f"row_set({_LISTED})",
     "hom_sum": f"hom_sum({_LISTED}, ⟦1⟧)",
     "ore_compare": "ore_compare(⟦0⟧, ⟦1⟧)",
@@ -52,6 +53,7 @@ _OPERATIONS = {
     "gathered": "list(⟦0⟧)",
     # Layers of codes; `Backend.adjusted` writes these.
     "adjust": "onion_open(⟦0⟧, ⟦1⟧, ⟦2⟧)",
+    "rejoin": "onion_join(⟦0⟧, ⟦1⟧)",
 }
 _FUNCTIONS = frozenset(
     (

@@ -25,7 +25,7 @@ from louver.wire.tap import Tap
 
 PROVIDERS = "providers"
 #: Kinds of machines that need later releases.
-_LATER = ("postgresql", "postgres", "spark", "duckdb+http")
+_LATER = ("spark", "duckdb+http")
 
 
 @guarded

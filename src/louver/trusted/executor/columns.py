@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.executor import average, constant_encoding
+from louver.trusted.executor.local import arrow_values
 from louver.trusted.planner.ir import (
     SEALED,
     Bindable,
@@ -224,7 +225,7 @@ class Columns:
             return self._open_sum(output, output.summed, remote, tables, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
-            return values
+            return arrow_values.declared(values, field)
         if output.kind == SEALED:
             table, column = _column_of(output, remote, tables)
             if output.row is None:

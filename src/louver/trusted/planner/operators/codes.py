@@ -170,7 +170,8 @@ def columns(left: EncodedColumn, right: EncodedColumn, sign: str, scope: Scope) 
     if answer.operation or (not same and (not left.group or left.group != right.group)):
         return None
     state = answer.opens if same else answer.pairs
-    if not state:
+    rejoined = not same and state != answer.opens
+    if not state or (rejoined and not scope.backend.has("rejoin")):
         return None
     if sign not in ("=", "<>") and not _ordered_alike(left, right):
         return None

@@ -69,10 +69,13 @@ def _sums(addends: Addends) -> Sequence[SumPart]:
         # The local engine's sum may overflow, and then the error is its own. Of 64-bit values no
         # server adds enough.
         return ()
-    parts = [SumPart("low", "limb_sum", ("sum" if total else "sum_count",))]
+    added = "wide_limb_sum" if sums_wide(column.type) else "limb_sum"
+    parts = [
+        SumPart("low", added, ("sum",)) if total else SumPart("low", "limb_sum", ("sum_count",))
+    ]
     # The client takes the total from half of what one limb can tell apart.
     if total and most >= 1 << (_LIMB_BITS[width] - 1):
-        parts.append(SumPart("high", "limb_sum", ("sum_high",)))
+        parts.append(SumPart("high", added, ("sum_high",)))
     counting = ("limb_sum", ("sum_count",)) if flagged else (COUNT, (ROW_ID,))
     parts.append(SumPart("count", *counting))
     if not addends.whole:

@@ -1,0 +1,196 @@
+"""PostgreSQL as the server, without any extension of ours. The local engine is another one, so of
+the user's own expressions only those go whose meaning is the same in both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.backends.backend import Backend, Leaf, TypeOf
+from louver.trusted.vault import stored_types
+from louver.trusted.vault.catalog import Table
+
+_HOME = "public"
+_INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER".split())
+#: By the local engine's name of a plain type, the server's, which loses nothing. Texts are compared
+#: by their bytes, as in the local engine.
+_PLAIN = {
+    "BOOLEAN": "boolean", "TINYINT": "smallint", "UTINYINT": "smallint", "SMALLINT": "smallint",
+    "USMALLINT": "integer", "INTEGER": "integer", "UINTEGER": "bigint", "BIGINT": "bigint",
+    "FLOAT": "real", "DOUBLE": "double precision", "VARCHAR": 'text COLLATE "C"', "BLOB": "bytea",
+    "UUID": "uuid", "DATE": "date", "TIMESTAMP": "timestamp",
+}  # fmt: skip
+_DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
+#: Kinds of values that both engines compare alike.
+_KINDS = {**dict.fromkeys(_INTEGERS, "integer"), "VARCHAR": "text", "DATE": "date"}
+_COMPARISONS = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_REPEATED = re.compile(r'Key \("?\w+"?\)=\((?P<value>[0-9a-f-]{36})\) already exists')
+#: Dates that PostgreSQL writes and reads as DuckDB does.
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_PAD = "encode(substr(sha256({keys} || int8send(row_id)), {first}, 8), 'hex')"
+_NO_CODE = "'00000000-0000-0000-0000-000000000000'"
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres(Backend):
+    """A PostgreSQL server."""
+
+    def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
+        """Comparisons of two integers, texts or dates, and what joins them: default deny."""
+        if isinstance(node, exp.Paren):
+            return self.render(node.this, leaf, type_of)
+        if isinstance(node, exp.And | exp.Or):
+            sides = [self.render(side, leaf, type_of) for side in (node.this, node.expression)]
+            word = "AND" if isinstance(node, exp.And) else "OR"
+            return None if None in sides else f"({sides[0]} {word} {sides[1]})"
+        if isinstance(node, exp.Not):
+            inner = self.render(node.this, leaf, type_of)
+            return None if inner is None else f"(NOT {inner})"
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+            operand = _operand(node.this, leaf, type_of)
+            return None if operand is None else f"({operand[0]} IS NULL)"
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+            low = exp.GTE(this=node.this, expression=node.args["low"])
+            high = exp.LTE(this=node.this, expression=node.args["high"])
+            return self.render(exp.And(this=low, expression=high), leaf, type_of)
+        if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+            texts = _alike([node.this, *node.expressions], leaf, type_of)
+            return None if texts is None else f"({texts[0]} IN ({', '.join(texts[1:])}))"
+        sign = _COMPARISONS.get(type(node)) if isinstance(node, exp.Binary) else None
+        texts = _alike([node.this, node.expression], leaf, type_of) if sign else None
+        return None if texts is None else f"({texts[0]} {sign} {texts[1]})"
+
+    def table(self, table: Table) -> str:
+        """A table's name on the server."""
+        return f"{self.quote(_schema(table.schema))}.{self.quote(table.name)}"
+
+    def table_words(self, table: Table) -> set[str]:
+        """The folded identifiers that a table's name on the server consists of."""
+        return {fold(_schema(table.schema)), fold(table.name)}
+
+    def plain_type(self, declared: str) -> str:
+        """The server's type of the same values."""
+        match = _DECIMAL.fullmatch(declared)
+        if match:
+            return f"numeric({match[1]}, {match[2]})"
+        return _PLAIN.get(declared) or Backend.plain_type(self, declared)
+
+    def create_schema(self, schema: str) -> list[str]:
+        """The statements that make sure of a schema; some names are the server's, or ours there."""
+        folded = fold(schema)
+        if folded in (_HOME, "louver", "information_schema") or folded.startswith("pg_"):
+            raise errors.make("engine.schema", engine=self.name, schema=schema)
+        return Backend.create_schema(self, schema)
+
+    def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
+        """Columns set to those of an Arrow input, whose ``key`` holds row ids."""
+        changes = ", ".join(f"{self.quote(n)} = {rows}.{self.quote(n)}" for n in names)
+        return f"UPDATE {self.table(table)} AS t SET {changes} FROM {rows} WHERE t.row_id = {rows}.{key}"
+
+    def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
+        """A code without its outermost layer: its row's pad is SHA-256 (spec/onion.md)."""
+        if layer != "open":
+            return Backend.adjusted(self, code, layer, keys, wide=wide)
+        if not wide:
+            pad = _bits(_PAD.format(keys=keys, first=1))
+            return f"nullif({code} # {pad}::bigint, 0)"
+        halves = []
+        for first in (1, 9):
+            half = _bits(f"encode(substr(uuid_send({code}), {first}, 8), 'hex')")
+            halves.append(f"int8send(({half} # {_bits(_PAD.format(keys=keys, first=first))})::bigint)")
+        return f"nullif(encode({' || '.join(halves)}, 'hex')::uuid, {_NO_CODE})"
+
+    def repeated(self, message: str) -> tuple[str, bool] | None:
+        """The value of a unique column that a refusal names."""
+        match = _REPEATED.search(message)
+        return (match["value"], True) if match else None
+
+
+def _schema(schema: str) -> str:
+    return _HOME if fold(schema) == "main" else schema
+
+
+def _bits(hexadecimal: str) -> str:
+    return f"('x' || {hexadecimal})::bit(64)"
+
+
+def _alike(nodes: list[exp.Expr], leaf: Leaf, type_of: TypeOf) -> list[str] | None:
+    """The operands of a comparison, if all are of one kind."""
+    operands = [_operand(node, leaf, type_of) for node in nodes]
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < len(nodes) or len({kind for _, kind in known}) > 1:
+        return None
+    return [text for text, _ in known]
+
+
+def _operand(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> tuple[str, str] | None:
+    """A column or constant as the server's text, and the kind of its values."""
+    if isinstance(node, exp.Paren):
+        return _operand(node.this, leaf, type_of)
+    if isinstance(node, exp.Neg):
+        inner = _operand(node.this, leaf, type_of)
+        numeric = isinstance(node.this, exp.Literal) and inner and inner[1] == "integer"
+        return (f"(-{inner[0]})", "integer") if numeric and inner else None
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        return _day(node)
+    if not isinstance(node, exp.Column | exp.Literal):
+        return None
+    kind = _KINDS.get(type_of(node))
+    text = leaf(node)
+    if text is None and isinstance(node, exp.Literal) and node.is_string and kind == "text":
+        value = node.name.replace("'", "''")
+        text = None if "\0" in value else f"'{value}'"
+    return (text, kind) if text is not None and kind else None
+
+
+def _day(node: exp.Cast) -> tuple[str, str] | None:
+    """A date that is written out."""
+    literal = node.this
+    if not node.to.is_type("date") or not isinstance(literal, exp.Literal) or not literal.is_string:
+        return None
+    return (f"DATE '{literal.name}'", "date") if _DAY.fullmatch(literal.name) else None
+
+
+BACKEND = Postgres(
+    "postgresql",
+    {
+        # Of plain columns: sums of integers are exact in both engines.
+        "least_row": "min(⟦0⟧)",
+        "of_least": "(array_agg(⟦0⟧ ORDER BY ⟦1⟧) FILTER (WHERE ⟦1⟧ IS NOT NULL))[1]",
+        # Of limbs. A sum of none is NULL; the ids of rows are those that a sum is of.
+        "limb_sum": "CAST(sum(⟦0⟧) AS numeric(38, 0))",
+        # Stored as the signed number of the same 64 bits.
+        "wide_limb_sum": "CAST(sum(⟦0⟧) + 18446744073709551616"
+        " * count(*) FILTER (WHERE ⟦0⟧ < 0) AS numeric(38, 0))",
+        "row_set": "'\\x0103'::bytea || string_agg(int8send(⟦0⟧), ''::bytea)",
+        "adjust": "sha256(⟦0⟧, ⟦1⟧, ⟦2⟧)",
+    },
+    {
+        stored_types.ROW_ID: "bigint",
+        stored_types.BYTES: "bytea",
+        stored_types.CODE: "bigint",
+        stored_types.WIDE_CODE: "uuid",
+        stored_types.LIMB: "bigint",
+        stored_types.WIDE_LIMB: "bigint",
+    },
+    words=frozenset("bigint bytea uuid date filter order numeric case when then end".split()),
+    functions=frozenset(("array_agg", "min", "sum", "string_agg", "int8send")),
+    keys_choose=False,
+    unique="UNIQUE",
+    concurrent=True,
+    adds_columns=True,
+    unaffected=frozenset(
+        (
+            "timezone", "calendar", "default_null_order", "null_order", "default_order",
+            "integer_division", "ieee_floating_point_ops",
+        )
+    ),
+)  # fmt: skip

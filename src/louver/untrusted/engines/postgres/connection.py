@@ -1,0 +1,326 @@
+"""One session of a PostgreSQL server as an engine.
+
+A transaction is REPEATABLE READ: what a statement sees does not change while it runs. A server
+waits where another transaction holds a row, up to `LOCK_TIMEOUT`; then this one has lost the race.
+Definitions are not part of a snapshot: a table that was made anew under its name looks empty to an
+older one. So a transaction holds the gate, a table without columns, before it takes its snapshot,
+and one that replaces a table or a column has the gate for itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import pyarrow as pa
+
+from louver import errors
+from louver._rust import postgres
+from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.engines.postgres import values
+from louver.untrusted.engines.postgres.address import Target
+from louver.untrusted.engines.postgres.control_texts import (
+    CREATE_GATE,
+    CREATE_SCHEMA,
+    DEFINE,
+    GATE_NAME,
+    HOLD,
+    TABLE_NAMES,
+    control_text,
+)
+from louver.untrusted.engines.postgres.failures import translated
+from louver.untrusted.engines.postgres.portal import PortalStream
+from louver.wire import control
+from louver.wire.messages import Constant, Statement
+
+LOCK_TIMEOUT = "10s"
+FEW_ROWS = 1_000
+"""Rows that are inserted as bound arrays in one round trip; more go by COPY."""
+_PARAMETERS = [
+    ("TimeZone", "UTC"), ("DateStyle", "ISO, YMD"), ("extra_float_digits", "1"),
+    ("standard_conforming_strings", "on"),
+]  # fmt: skip
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+_READ = _BEGIN + " READ ONLY"
+_TIMEOUT = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+_COUNTED = re.compile(r"^(?:INSERT \d+|[A-Z]+) (?P<rows>\d+)$")
+#: After these a name may mean other rows than in an older snapshot.
+_REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
+_portals = itertools.count()
+
+Reply = tuple[str, list[tuple[str, int, int, int, int]], list[pa.Array]]
+
+
+class PostgresEngine:
+    """One connection to a server, opened with its first statement; `side()` gives further ones."""
+
+    backend = "postgresql"
+    #: Databases of a server are not made by connecting.
+    created = False
+
+    def __init__(self, target: Target, *, read_only: bool = False) -> None:
+        """For a database of a server; nothing is sent yet."""
+        self._target = target
+        self._read_only = read_only
+        #: A stable name of the database.
+        self.address = target.address
+        self.traffic = Traffic()
+        #: Whether `begin` was called and neither `commit` nor `rollback` since.
+        self.in_transaction = False
+        self._begun = self._closed = self._defines = False
+        #: Whether there is a gate to hold; of side connections none holds it.
+        self._has_gate = self._makes_gate = False
+        self._session: postgres.Session | None = None
+        self._stream: PortalStream | None = None
+
+    def side(self) -> PostgresEngine:
+        """A second connection, opened when it is used."""
+        return PostgresEngine(self._target, read_only=self._read_only)
+
+    def query(self, statement: Statement) -> pa.Table:
+        """Run a query and return all of its rows."""
+        _, columns, arrays = self._run(statement)
+        table = values.answer(columns, arrays)
+        self._received(table.nbytes, table.num_rows)
+        return table
+
+    def stream(self, statement: Statement) -> pa.RecordBatchReader:
+        """Run a query and return its rows batch by batch. Before the connection ends the
+        transaction that they are read in, the rest is read into memory.
+        """
+        self._settle()
+        own = not self.in_transaction
+        sql, bound = values.with_inputs(control_text(statement.sql), statement.constants,
+                                        statement.tables)  # fmt: skip
+        self._count(statement)
+        portal = f"louver_{next(_portals)}"
+        stream = PortalStream(self, portal, own=own)
+        try:
+            with translated(self.address):
+                self._live().run([(_READ, [])] if own else self._opening())
+                self._begun = self.in_transaction
+                columns = self._live().open_portal(portal, sql, bound)
+            schema = stream.opened(columns)
+        except BaseException:
+            self.stream_ended(stream, own=own)
+            raise
+        self._stream = stream
+        return pa.RecordBatchReader.from_batches(schema, iter(stream))
+
+    def fetch(self, portal: str, columns: list[Any], most: int) -> tuple[pa.Table, bool]:
+        """The next rows of a portal, and whether there may be more."""
+        with translated(self.address):
+            arrays, more = self._live().fetch(portal, columns, most)
+        table = values.answer(columns, arrays)
+        self._received(table.nbytes, table.num_rows)
+        return table, more
+
+    def stream_ended(self, stream: PortalStream, *, own: bool) -> None:
+        """All rows of a stream are read, or it failed."""
+        if self._stream is stream:
+            self._stream = None
+        session = self._session
+        if own and session is not None and not session.is_broken() and session.state() != "idle":
+            with translated(self.address):
+                session.run([("ROLLBACK", [])])
+
+    def value(self, statement: Statement) -> Constant:
+        """The first column of a query's first row, None without rows."""
+        _, _, arrays = self._run(statement)
+        result = arrays[0][0].as_py() if arrays and len(arrays[0]) else None
+        self._received(len(result) if isinstance(result, bytes) else 8, 1)
+        return cast(Constant, result)
+
+    def table_names(self) -> list[str]:
+        """The names of the control tables; tables of others in the database are no concern."""
+        names = cast(list[str], self.query(TABLE_NAMES).column(0).to_pylist())
+        self._has_gate = GATE_NAME in names
+        return names
+
+    def run(self, statement: Statement) -> int:
+        """Run a statement and return the number of rows it touched (0 for DDL)."""
+        if statement.kind == "ddl":
+            self._define(statement)
+        tag, _, _ = self._run(statement)
+        match = _COUNTED.match(tag) if statement.kind == "write" else None
+        return int(match["rows"]) if match else 0
+
+    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Insert Arrow rows into the server table with this (quoted) SQL name, by column name."""
+        if isinstance(rows, pa.Table):
+            self.traffic.rows_out += rows.num_rows
+            self.traffic.bytes_out += rows.nbytes
+            if rows.num_rows <= FEW_ROWS:
+                sql, bound = values.insertion(table, rows)
+                self._send(sql, bound, writes=True)
+                return
+            self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)))
+            return
+        self._copy(table, rows.schema, self._counted(rows))
+
+    def begin(self) -> None:
+        """Open a transaction, on the server with its first statement."""
+        self._settle()
+        self.in_transaction, self._defines = True, False
+
+    def commit(self) -> None:
+        """Commit the open transaction; when that fails, it is rolled back."""
+        self._settle()
+        begun, self._begun, self.in_transaction = self._begun, False, False
+        makes, self._makes_gate = self._makes_gate, False
+        if not begun:
+            return
+        with translated(self.address, unsure=True):
+            ((tag, _, _),) = self._live(within=True).run([("COMMIT", [])])
+        if tag != "COMMIT":
+            raise errors.make("server.conflict", place=self.address, detail="it was rolled back")
+        self._has_gate |= makes
+
+    def rollback(self) -> None:
+        """Undo the open transaction."""
+        self._settle()
+        self._makes_gate = False
+        begun, self._begun, self.in_transaction = self._begun, False, False
+        if begun and self._session is not None and not self._session.is_broken():
+            with translated(self.address):
+                self._session.run([("ROLLBACK", [])])
+
+    def lost_race(self, error: errors.Error) -> bool:
+        """Whether a statement failed only because another connection was faster."""
+        return isinstance(error, errors.IntegrityError) or error.code in (
+            "server.conflict", "server.exists", "server.schema",
+        )  # fmt: skip
+
+    def interrupt(self) -> None:
+        """Stop the running statement; may be called from another thread."""
+        session = self._session
+        if session is not None:
+            with translated(self.address):
+                session.cancel()
+
+    def close(self) -> None:
+        """Let go of the database; an open transaction is undone."""
+        self._closed, self._stream = True, None
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    # ------------------------------------------------------------------ what is sent
+
+    def _run(self, statement: Statement) -> Reply:
+        self._count(statement)
+        sql, bound = values.with_inputs(
+            control_text(statement.sql), statement.constants, statement.tables
+        )
+        return self._send(sql, bound, writes=statement.kind != "query")
+
+    def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
+        """Run one statement, in one round trip with what opens its transaction."""
+        self._settle()
+        fresh = self.in_transaction and not self._begun
+        steps: list[tuple[str, Sequence[Any]]] = [*self._opening(), (sql, bound)]
+        # Before the first statement of a transaction, or a query, nothing is lost but the answer.
+        again = self._session is not None and (fresh or not (self.in_transaction or writes))
+        unsure = writes and not self.in_transaction
+        session = self._live()
+        try:
+            with translated(self.address, unsure=unsure):
+                replies = session.run(steps)
+        except errors.Error as error:
+            if not again or error.code not in ("server.lost", "server.unsure"):
+                raise
+            with translated(self.address, unsure=unsure):
+                replies = self._live().run(steps)
+        finally:
+            self._begun = self.in_transaction and (self._begun or fresh)
+        return replies[-1]
+
+    def _enter(self) -> None:
+        """Open the transaction now, for what is no statement of a pipeline."""
+        steps = self._opening()
+        if steps:
+            with translated(self.address):
+                self._live().run(steps)
+            self._begun = True
+
+    def _opening(self) -> list[tuple[str, Sequence[Any]]]:
+        if self._begun or not self.in_transaction:
+            return []
+        begin = _BEGIN + " READ ONLY" * self._read_only
+        held = [(HOLD, [])] if self._has_gate else []
+        return [(begin, []), (_TIMEOUT, []), *held]
+
+    def _define(self, statement: Statement) -> None:
+        """What goes before a definition."""
+        if statement.sql == control.CATALOG_CREATE.sql:
+            for sql in (CREATE_SCHEMA, CREATE_GATE):
+                self._send(sql, (), writes=True)
+            self._has_gate, self._makes_gate = not self.in_transaction, self.in_transaction
+        elif self.in_transaction and self._has_gate and not self._defines:
+            if statement.sql.startswith(_REPLACING):
+                self._defines = True
+                self._send(DEFINE, (), writes=True)
+
+    def _copy(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self._settle()
+        self._enter()
+        fields = [values.sent(pa.array([], field.type)) for field in schema]
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in schema.names)
+        sql = f"COPY {table} ({names}) FROM STDIN (FORMAT binary)"
+        self.traffic.statements += 1
+
+        def plain() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                columns = [values.sent(column)[0] for column in batch.columns]
+                yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+        with translated(self.address, unsure=not self.in_transaction):
+            self._live().copy_in(sql, [number for _, number, _ in fields], plain())
+
+    def _counted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            self.traffic.bytes_out += batch.nbytes
+            self.traffic.rows_out += batch.num_rows
+            yield batch
+
+    def _live(self, *, within: bool = False) -> postgres.Session:
+        """The session; a lost one is opened anew where no transaction was lost with it."""
+        if self._closed:
+            raise errors.make("database.closed")
+        session = self._session
+        if session is not None and session.is_broken() and not (self._begun or within):
+            session.close()
+            session = self._session = None
+        if session is None:
+            target = self._target
+            with translated(self.address):
+                session = self._session = postgres.Session(
+                    target.host, target.port, target.user, target.database, target.password,
+                    [*_PARAMETERS, ("application_name", target.application)],
+                    target.timeout_s * 1000,
+                )  # fmt: skip
+        return session
+
+    def _settle(self) -> None:
+        """Before the connection is used again: bring an unfinished stream to safety."""
+        if self._closed:
+            raise errors.make("database.closed")
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            stream.detach()
+
+    def _count(self, statement: Statement) -> None:
+        traffic = self.traffic
+        traffic.statements += 1
+        traffic.bytes_out += len(statement.sql.encode())
+        for constant in statement.constants:
+            traffic.bytes_out += len(constant) if isinstance(constant, bytes | str) else 8
+        for table in statement.tables.values():
+            traffic.bytes_out += table.nbytes
+            traffic.rows_out += table.num_rows
+
+    def _received(self, size_bytes: int, rows: int) -> None:
+        self.traffic.bytes_in += size_bytes
+        self.traffic.rows_in += rows

@@ -1,0 +1,107 @@
+"""Arrow columns as PostgreSQL takes them, and its answers as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from louver import errors
+from louver.names import quoted
+
+#: The number and the name of the type of a column with this Arrow type.
+_TYPES: tuple[tuple[Any, int, str], ...] = (
+    (pa.types.is_boolean, 16, "boolean"),
+    (pa.types.is_int8, 21, "smallint"),
+    (pa.types.is_uint8, 21, "smallint"),
+    (pa.types.is_int16, 21, "smallint"),
+    (pa.types.is_uint16, 23, "integer"),
+    (pa.types.is_int32, 23, "integer"),
+    (pa.types.is_uint32, 20, "bigint"),
+    (pa.types.is_int64, 20, "bigint"),
+    (pa.types.is_float32, 700, "real"),
+    (pa.types.is_float64, 701, "double precision"),
+    (pa.types.is_date32, 1082, "date"),
+    (pa.types.is_decimal128, 1700, "numeric"),
+    (pa.types.is_string, 25, "text"),
+    (pa.types.is_large_string, 25, "text"),
+    (pa.types.is_string_view, 25, "text"),
+    (pa.types.is_binary, 17, "bytea"),
+    (pa.types.is_large_binary, 17, "bytea"),
+    (pa.types.is_fixed_size_binary, 17, "bytea"),
+)
+_UUID = (2950, "uuid")
+_TIMESTAMP = (1114, "timestamp")
+_NUMERIC = 1700
+_MODIFIER_OFFSET = 4
+
+Sent = tuple[pa.Array, int]
+"""An Arrow array and the number of the type that it is sent as."""
+
+
+def sent(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int, str]:
+    """A column in one piece, and the number and name of the type that it is sent as."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ExtensionArray):
+        if isinstance(array.type, pa.UuidType):
+            return array.storage, *_UUID
+        array = array.storage
+    type_ = array.type
+    if pa.types.is_uint64(type_):
+        # The same 64 bits: what is added up is told apart by its sign.
+        return array.view(pa.int64()), 20, "bigint"
+    if pa.types.is_timestamp(type_) and type_.tz is None:
+        return array.cast(pa.timestamp("us")), *_TIMESTAMP
+    for is_one, number, name in _TYPES:
+        if is_one(type_):
+            return array, number, name
+    raise errors.make("engine.type", engine="postgresql", type=str(type_))
+
+
+def with_inputs(
+    sql: str, constants: Sequence[Any], tables: Mapping[str, pa.Table]
+) -> tuple[str, list[Any]]:
+    """A statement before which its Arrow inputs stand as queries of bound arrays."""
+    values = list(constants)
+    queries = []
+    for name, rows in tables.items():
+        arrays = []
+        for column in rows.columns:
+            array, number, type_ = sent(column)
+            values.append((array, number))
+            arrays.append(f"${len(values)}::{type_}[]")
+        names = ", ".join(map(quoted, rows.column_names))
+        queries.append(f"{name} ({names}) AS (SELECT * FROM unnest({', '.join(arrays)}))")
+    return (f"WITH {', '.join(queries)} {sql}" if queries else sql), values
+
+
+def insertion(table: str, rows: pa.Table) -> tuple[str, list[Sent]]:
+    """INSERT of Arrow rows, whose text does not depend on how many there are."""
+    values: list[Sent] = []
+    arrays = []
+    for column in rows.columns:
+        array, number, type_ = sent(column)
+        values.append((array, number))
+        arrays.append(f"${len(values)}::{type_}[]")
+    names = ", ".join(map(quoted, rows.column_names))
+    return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({', '.join(arrays)})", values
+
+
+def answer(columns: Sequence[tuple[str, int, int, int, int]], arrays: Sequence[pa.Array]) -> pa.Table:
+    """An answer as a table; numbers with a declared scale as such."""
+    read = [
+        _number(array, modifier) if type_ == _NUMERIC else array
+        for (_, type_, modifier, _, _), array in zip(columns, arrays, strict=True)
+    ]
+    return pa.Table.from_arrays(read, [column[0] for column in columns])
+
+
+def _number(text: pa.Array, modifier: int) -> pa.Array:
+    if modifier < _MODIFIER_OFFSET:
+        return text
+    precision, scale = divmod(modifier - _MODIFIER_OFFSET, 1 << 16)
+    try:
+        return text.cast(pa.decimal128(precision, scale))
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise errors.make("reply.format", detail="a number beyond its type") from error
