@@ -113,10 +113,12 @@ def of_connection(
 
 def find(context: Context, sight: Sight) -> tuple[Table, Column] | None:
     """The declared column behind codes."""
-    table = context.catalog.table(sight.table.schema, sight.table.name)
-    for column in table.columns if table is not None else []:
-        if table is not None and column.encrypted and sight.column in column.stored.values():
-            return table, column
+    for table in context.catalog.tables.values():
+        if context.backend.table(table) != sight.table.quoted:
+            continue
+        for column in table.columns:
+            if column.encrypted and sight.column in column.stored.values():
+                return table, column
     return None
 
 

@@ -186,7 +186,6 @@ BACKEND = Postgres(
     keys_choose=False,
     unique="UNIQUE",
     concurrent=True,
-    adds_columns=True,
     unaffected=frozenset(
         (
             "timezone", "calendar", "default_null_order", "null_order", "default_order",

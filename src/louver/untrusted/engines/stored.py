@@ -25,12 +25,15 @@ Ask = Callable[[str], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """One table of the server: names and SQL types of its columns, and about how many rows."""
+    """One table of the server: names and SQL types of its columns, and about how many rows; the
+    schema that goes without saying is ``home``.
+    """
 
     schema: str
     name: str
     columns: tuple[tuple[str, str], ...]
     row_count: int
+    home: str = "main"
 
     @property
     def quoted(self) -> str:
@@ -40,7 +43,7 @@ class StoredTable:
     @property
     def label(self) -> str:
         """Its name for display."""
-        return self.name if self.schema == "main" else f"{self.schema}.{self.name}"
+        return self.name if self.schema == self.home else f"{self.schema}.{self.name}"
 
     @property
     def own(self) -> bool:

@@ -104,7 +104,9 @@ class PostgresEngine:
                 columns = self._live().open_portal(portal, sql, bound)
             schema = stream.opened(columns)
         except BaseException:
-            self.stream_ended(stream, own=own)
+            self._stream = None
+            if own:
+                self.stream_ended(stream, portal, own=True)
             raise
         self._stream = stream
         return pa.RecordBatchReader.from_batches(schema, iter(stream))
@@ -117,14 +119,19 @@ class PostgresEngine:
         self._received(table.nbytes, table.num_rows)
         return table, more
 
-    def stream_ended(self, stream: PortalStream, *, own: bool) -> None:
-        """All rows of a stream are read, or it failed."""
+    def stream_ended(self, stream: PortalStream, portal: str, *, own: bool) -> None:
+        """All rows of a stream are read, or it failed: an open portal would keep its tables."""
         if self._stream is stream:
             self._stream = None
         session = self._session
-        if own and session is not None and not session.is_broken() and session.state() != "idle":
-            with translated(self.address):
+        if session is None or session.is_broken():
+            return
+        state = session.state()
+        with translated(self.address):
+            if own and state != "idle":
                 session.run([("ROLLBACK", [])])
+            elif state == "within":
+                session.run([(f"CLOSE {portal}", [])])
 
     def value(self, statement: Statement) -> Constant:
         """The first column of a query's first row, None without rows."""

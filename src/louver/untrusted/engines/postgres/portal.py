@@ -76,4 +76,4 @@ class PortalStream:
         return table
 
     def _end(self) -> None:
-        self._engine.stream_ended(self, own=self._own)
+        self._engine.stream_ended(self, self._portal, own=self._own)

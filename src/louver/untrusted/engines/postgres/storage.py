@@ -25,6 +25,6 @@ def tables(ask: Ask) -> list[StoredTable]:
         columns_by_table.setdefault(name, []).append((row["column_name"], row["data_type"]))
         sizes[name] = row["estimated"]
     return [
-        StoredTable(*name, tuple(columns), sizes[name])
+        StoredTable(*name, tuple(columns), sizes[name], home="public")
         for name, columns in columns_by_table.items()
     ]
