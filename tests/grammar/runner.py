@@ -15,6 +15,7 @@ import pytest
 
 import louver
 from louver.trusted.executor import session as louver_session
+from tests.engines.suite import url_of
 from tests.generated import fewest
 from tests.grammar.session import Session, Step
 from tests.grammar.writers import Writers
@@ -129,13 +130,19 @@ class Pair:
     """Both databases."""
 
     def __init__(
-        self, folder: Path, key_file: Path, profile: str, *, unsigned: bool = False
+        self,
+        folder: Path,
+        key_file: Path,
+        profile: str,
+        *,
+        unsigned: bool = False,
+        backend: str = "duckdb",
     ) -> None:
         policy = "sealed" if profile == "mixed" else profile
         self.stored_plain = unsigned or profile == "mixed"
 
         def opened(path: Path) -> Any:
-            return louver.connect(f"duckdb:///{path}", keys=key_file, profile=policy)
+            return louver.connect(url_of(backend, path), keys=key_file, profile=policy)
 
         sides = Side(folder / "louver", opened), Side(folder / "duckdb", _twin)
         self.run = Run(*sides, declared=lambda sql: _MARK.sub(r"\1", sql))
@@ -261,13 +268,14 @@ def play(
     seed: str,
     length: int,
     kind: type[Session] | type[Writers] = Session,
+    backend: str = "duckdb",
 ) -> Played:
     """A session, until its end or the first difference of a statement that changes something."""
     session = kind(profile, seed)
     played = Played(profile, seed)
     with _impatient():
         # Rows that are changed often are stored anew, and their zeros lose their signs in DuckDB.
-        pair = Pair(folder, key_file, profile, unsigned=kind is Writers)
+        pair = Pair(folder, key_file, profile, unsigned=kind is Writers, backend=backend)
         _play(session, played, pair, length)
     return played
 

@@ -92,7 +92,7 @@ def database_url(name: str) -> str:
     admin = postgres.Session(str(server.folder), PORT, USER, "postgres")
     admin.run([(f"CREATE DATABASE {name} STRATEGY file_copy", [])])
     admin.close()
-    return f"postgresql:///{name}?host={server.folder}&port={PORT}&user={USER}"
+    return f"postgresql:///{name}?host={server.folder}&port={PORT}&user={USER}&lock_timeout=500"
 
 
 @contextmanager

@@ -93,7 +93,8 @@ class Postgres(Backend):
     def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
         """Columns set to those of an Arrow input, whose ``key`` holds row ids."""
         changes = ", ".join(f"{self.quote(n)} = {rows}.{self.quote(n)}" for n in names)
-        return f"UPDATE {self.table(table)} AS t SET {changes} FROM {rows} WHERE t.row_id = {rows}.{key}"
+        target = f"{self.table(table)} AS t"
+        return f"UPDATE {target} SET {changes} FROM {rows} WHERE t.row_id = {rows}.{key}"
 
     def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
         """A code without its outermost layer: its row's pad is SHA-256 (spec/onion.md)."""
@@ -105,7 +106,9 @@ class Postgres(Backend):
         halves = []
         for first in (1, 9):
             half = _bits(f"encode(substr(uuid_send({code}), {first}, 8), 'hex')")
-            halves.append(f"int8send(({half} # {_bits(_PAD.format(keys=keys, first=first))})::bigint)")
+            halves.append(
+                f"int8send(({half} # {_bits(_PAD.format(keys=keys, first=first))})::bigint)"
+            )
         return f"nullif(encode({' || '.join(halves)}, 'hex')::uuid, {_NO_CODE})"
 
     def repeated(self, message: str) -> tuple[str, bool] | None:

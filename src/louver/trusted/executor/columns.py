@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor import average, constant_encoding
-from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor import average, constant_encoding, plain_values
 from louver.trusted.planner.ir import (
     SEALED,
     Bindable,
@@ -225,7 +224,7 @@ class Columns:
             return self._open_sum(output, output.summed, remote, tables, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
-            return arrow_values.declared(values, field)
+            return plain_values.declared(values, field)
         if output.kind == SEALED:
             table, column = _column_of(output, remote, tables)
             if output.row is None:

@@ -7,8 +7,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from louver import errors
-
 #: Of dates and moments DuckDB makes values sooner, and infinity has another one in Arrow.
 _SAME = (
     pa.types.is_integer, pa.types.is_string, pa.types.is_floating, pa.types.is_boolean,
@@ -125,16 +123,3 @@ def _without_labels(type_: pa.DataType, *, in_list: bool) -> pa.DataType:
         fields = (field.with_type(_without_labels(field.type, in_list=in_list)) for field in type_)
         return pa.struct(list(fields))
     return type_
-
-
-def declared(values: pa.Array, field: pa.Field) -> pa.Array:
-    """Plain numbers in their declared type: a server may have none that is as narrow."""
-    wanted, given = field.type, values.type
-    integers = pa.types.is_integer(wanted) and pa.types.is_integer(given)
-    decimals = pa.types.is_decimal(wanted) and pa.types.is_decimal(given)
-    if given == wanted or not (integers or decimals):
-        return values
-    try:
-        return values.cast(wanted)
-    except pa.ArrowInvalid as error:
-        raise errors.make("reply.format", detail="a number beyond its column's type") from error

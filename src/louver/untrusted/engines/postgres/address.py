@@ -18,14 +18,17 @@ from louver import errors
 DEFAULT_PORT = 5432
 #: Where servers put their sockets, by the distribution.
 SOCKET_FOLDERS = ("/var/run/postgresql", "/tmp")  # noqa: S108 - PostgreSQL's own default
-_PARAMETERS = frozenset(("host", "port", "user", "dbname", "application_name", "connect_timeout"))
+_PARAMETERS = frozenset(
+    ("host", "port", "user", "dbname", "application_name", "connect_timeout", "lock_timeout")
+)
 _DEFAULT_TIMEOUT_S = 10
+_DEFAULT_LOCK_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A database on a server, and the role that asks. ``host`` is a folder of sockets where it
-    begins with a slash.
+    begins with a slash; ``lock_ms``: how long to wait for another transaction, in milliseconds.
     """
 
     host: str
@@ -34,6 +37,7 @@ class Target:
     database: str
     application: str = "louver"
     timeout_s: int = _DEFAULT_TIMEOUT_S
+    lock_ms: int = _DEFAULT_LOCK_MS
     password: str | None = field(default=None, repr=False)
 
     @property
@@ -72,6 +76,7 @@ def target_of(url: str) -> Target:
         name,
         given.get("application_name", "louver"),
         _number("connect_timeout", given.get("connect_timeout", str(_DEFAULT_TIMEOUT_S)), 3_600),
+        _number("lock_timeout", given.get("lock_timeout", str(_DEFAULT_LOCK_MS)), 3_600_000),
         os.environ.get("PGPASSWORD") or _from_file(host, number, name, user),
     )
 

@@ -1,7 +1,8 @@
 """One session of a PostgreSQL server as an engine.
 
 A transaction is REPEATABLE READ: what a statement sees does not change while it runs. A server
-waits where another transaction holds a row, up to `LOCK_TIMEOUT`; then this one has lost the race.
+waits where another transaction holds a row, up to the target's `lock_ms`; then this one has lost
+the race.
 Definitions are not part of a snapshot: a table that was made anew under its name looks empty to an
 older one. So a transaction holds the gate, a table without columns, before it takes its snapshot,
 and one that replaces a table or a column has the gate for itself.
@@ -35,7 +36,6 @@ from louver.untrusted.engines.postgres.portal import PortalStream
 from louver.wire import control
 from louver.wire.messages import Constant, Statement
 
-LOCK_TIMEOUT = "10s"
 FEW_ROWS = 1_000
 """Rows that are inserted as bound arrays in one round trip; more go by COPY."""
 _PARAMETERS = [
@@ -44,7 +44,6 @@ _PARAMETERS = [
 ]  # fmt: skip
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _READ = _BEGIN + " READ ONLY"
-_TIMEOUT = f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
 _COUNTED = re.compile(r"^(?:INSERT \d+|[A-Z]+) (?P<rows>\d+)$")
 #: After these a name may mean other rows than in an older snapshot.
 _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
@@ -256,8 +255,8 @@ class PostgresEngine:
         if self._begun or not self.in_transaction:
             return []
         begin = _BEGIN + " READ ONLY" * self._read_only
-        held = [(HOLD, [])] if self._has_gate else []
-        return [(begin, []), (_TIMEOUT, []), *held]
+        held: list[tuple[str, Sequence[Any]]] = [(HOLD, [])] if self._has_gate else []
+        return [(begin, []), (f"SET LOCAL lock_timeout = {self._target.lock_ms}", []), *held]
 
     def _define(self, statement: Statement) -> None:
         """What goes before a definition."""
@@ -265,10 +264,11 @@ class PostgresEngine:
             for sql in (CREATE_SCHEMA, CREATE_GATE):
                 self._send(sql, (), writes=True)
             self._has_gate, self._makes_gate = not self.in_transaction, self.in_transaction
-        elif self.in_transaction and self._has_gate and not self._defines:
-            if statement.sql.startswith(_REPLACING):
-                self._defines = True
-                self._send(DEFINE, (), writes=True)
+            return
+        waits = self.in_transaction and self._has_gate and not self._defines
+        if waits and statement.sql.startswith(_REPLACING):
+            self._defines = True
+            self._send(DEFINE, (), writes=True)
 
     def _copy(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._settle()

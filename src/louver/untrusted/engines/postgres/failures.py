@@ -23,7 +23,7 @@ _LONGEST = 5
 
 
 class translated:  # noqa: N801 - reads as a verb where it is used
-    """A server's failures as Louver's. ``unsure``: whether what was sent may have been done although
+    """A server's failures as Louver's. ``unsure``: whether what was sent may have been done where
     the connection was lost.
     """
 

@@ -21,9 +21,7 @@ class PortalStream:
     ``own``: whether the transaction that it lives in was opened for it, and ends with it.
     """
 
-    def __init__(
-        self, engine: PostgresEngine, portal: str, *, own: bool
-    ) -> None:
+    def __init__(self, engine: PostgresEngine, portal: str, *, own: bool) -> None:
         self._engine = engine
         self._portal = portal
         self._columns: list[Any] = []
@@ -33,8 +31,7 @@ class PortalStream:
         self._failure: BaseException | None = None
 
     def opened(self, columns: list[Any]) -> pa.Schema:
-        """The portal is open and has these columns; their Arrow types, which the first rows tell.
-        """
+        """The portal is open, with these columns; their Arrow types, which the first rows tell."""
         self._columns = columns
         table = self._pull()
         if table is None:

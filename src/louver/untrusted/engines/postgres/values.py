@@ -88,7 +88,9 @@ def insertion(table: str, rows: pa.Table) -> tuple[str, list[Sent]]:
     return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({', '.join(arrays)})", values
 
 
-def answer(columns: Sequence[tuple[str, int, int, int, int]], arrays: Sequence[pa.Array]) -> pa.Table:
+def answer(
+    columns: Sequence[tuple[str, int, int, int, int]], arrays: Sequence[pa.Array]
+) -> pa.Table:
     """An answer as a table; numbers with a declared scale as such."""
     read = [
         _number(array, modifier) if type_ == _NUMERIC else array
