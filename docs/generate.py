@@ -31,6 +31,7 @@ AREAS = {
     "database": "The database",
     "connection": "The connection",
     "attach": "Attached connections",
+    "server": "Database servers",
     "disk": "Disk space",
     "lake": "Lakes",
     "serve": "Services",

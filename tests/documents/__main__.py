@@ -19,7 +19,7 @@ def main(words: list[str]) -> int:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / path.stem
             folder.mkdir()
-            session = Session(folder)
+            session = Session(folder, path.name)
             try:
                 for step in pages.steps(path.read_text("utf-8")):
                     actual = session.execute(step)

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from tests.documents.pages import Step
+from tests.postgres import servers
 from tests.sources import ROOT
 
 _SENTINEL = "louver-documents-end"
@@ -126,9 +127,11 @@ class Interpreter:
 class Session:
     """Executes the steps of one page; addresses of services get free ports."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, page: str = "") -> None:
         self._folder = folder
         self._environment = _environment(folder)
+        if Path(page).name == "postgres.md":
+            self._environment |= servers.environment(self._environment["PATH"])
         self._terminal = Terminal(folder, self._environment)
         self._interpreter: Interpreter | None = None
         self._ports: dict[str, str] = {}

@@ -27,7 +27,7 @@ def test_a_page_prints_what_it_states(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     differences = []
-    session = Session(folder)
+    session = Session(folder, page)
     try:
         for step in pages.steps((ROOT / page).read_text("utf-8")):
             actual = session.execute(step)

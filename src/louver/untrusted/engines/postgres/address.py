@@ -56,9 +56,9 @@ def target_of(url: str) -> Target:
     if "#" in rest or "\0" in unquote(rest):
         raise _wrong("a character that no part of it can have")
     rest, _, query = rest.partition("?")
-    place, _, path = rest.partition("/")
+    authority, _, path = rest.partition("/")
     given = _parameters(query)
-    who, at, where = place.rpartition("@")
+    who, at, where = authority.rpartition("@")
     if at and ":" in who:
         raise _wrong("it holds a password, which belongs into PGPASSWORD or ~/.pgpass")
     host, port = _host_and_port(where)
@@ -130,11 +130,11 @@ def _from_file(host: str, port: int, database: str, user: str) -> str | None:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return None
-    asked = ("localhost" if host in SOCKET_FOLDERS else host, str(port), database, user)
+    identity = ("localhost" if host in SOCKET_FOLDERS else host, str(port), database, user)
     for line in lines:
         fields = _fields(line)
-        if len(fields) == len(asked) + 1 and all(
-            wanted in ("*", value) for wanted, value in zip(fields, asked, strict=False)
+        if len(fields) == len(identity) + 1 and all(
+            wanted in ("*", value) for wanted, value in zip(fields, identity, strict=False)
         ):
             return fields[-1]
     return None

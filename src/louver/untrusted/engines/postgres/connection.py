@@ -140,7 +140,7 @@ class PostgresEngine:
         return cast(Constant, result)
 
     def table_names(self) -> list[str]:
-        """The names of the control tables; tables of others in the database are no concern."""
+        """The names of the control tables; tables of others in the database are not listed."""
         names = cast(list[str], self.query(TABLE_NAMES).column(0).to_pylist())
         self._has_gate = GATE_NAME in names
         return names
@@ -244,7 +244,7 @@ class PostgresEngine:
         return replies[-1]
 
     def _enter(self) -> None:
-        """Open the transaction now, for what is no statement of a pipeline."""
+        """Open the transaction now, before what cannot be in a pipeline."""
         steps = self._opening()
         if steps:
             with translated(self.address):

@@ -17,7 +17,7 @@ _COLUMNS = (
 
 
 def tables(ask: Ask) -> list[StoredTable]:
-    """Every table that is no part of the server."""
+    """Every table but the server's own."""
     columns_by_table: dict[tuple[str, str], list[tuple[str, str]]] = {}
     sizes: dict[tuple[str, str], int] = {}
     for row in ask(_COLUMNS).to_pylist():

@@ -46,10 +46,11 @@ def sent(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int, str]:
     if isinstance(array, pa.ExtensionArray):
         if isinstance(array.type, pa.UuidType):
             return array.storage, *_UUID
-        array = array.storage
+        bits = isinstance(array.type, pa.Bool8Type)
+        array = array.storage.cast(pa.bool_()) if bits else array.storage
     type_ = array.type
     if pa.types.is_uint64(type_):
-        # The same 64 bits: what is added up is told apart by its sign.
+        # The same 64 bits: the sum sees by the sign what is above 2^63.
         return array.view(pa.int64()), 20, "bigint"
     if pa.types.is_timestamp(type_) and type_.tz is None:
         return array.cast(pa.timestamp("us")), *_TIMESTAMP

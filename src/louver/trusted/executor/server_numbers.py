@@ -1,4 +1,4 @@
-"""DuckDB's AVG from a sum and a count."""
+"""Numbers that a server has added, or stores as they are, as the local engine has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,21 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from louver import errors
 from louver.trusted.vault.types import shifted
+
+
+def declared(values: pa.Array, field: pa.Field) -> pa.Array:
+    """Plain numbers in their declared type: a server may have none that is as narrow."""
+    wanted, given = field.type, values.type
+    integers = pa.types.is_integer(wanted) and pa.types.is_integer(given)
+    decimals = pa.types.is_decimal(wanted) and pa.types.is_decimal(given)
+    if given == wanted or not (integers or decimals):
+        return values
+    try:
+        return values.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise errors.make("reply.format", detail="a number beyond its column's type") from error
 
 
 def quotients(total: pa.Array, count: pa.Array) -> pa.Array:
