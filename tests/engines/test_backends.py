@@ -11,7 +11,7 @@ from sqlglot import exp
 from louver import errors
 from louver.names import fold
 from louver.trusted import backends
-from louver.trusted.backends import duckdb
+from louver.trusted.backends import duckdb, postgres
 from louver.trusted.backends.backend import FUNCTIONS, WORDS, Backend
 from louver.trusted.client import connect
 from louver.trusted.planner.ir import Column
@@ -78,7 +78,9 @@ def test_what_no_backend_describes_is_refused(monkeypatch: pytest.MonkeyPatch) -
     assert caught.value.code == "internal"
 
 
-@pytest.mark.parametrize("backend", [duckdb.BACKEND, toy.BACKEND], ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "backend", [duckdb.BACKEND, postgres.BACKEND, toy.BACKEND], ids=lambda b: b.name
+)
 def test_operations_are_written_in_words_that_the_last_check_knows(backend: Backend) -> None:
     known = WORDS | FUNCTIONS | backend.words | backend.functions
     maintenance = {"adjust", "rejoin"}
@@ -116,3 +118,34 @@ def test_the_toy_s_vocabulary_is_small(text: str, expected: str | None) -> None:
         return "VARCHAR" if isinstance(part, exp.Literal) and part.is_string else "INTEGER"
 
     assert toy.BACKEND.render(parse_one(text), leaf, type_of) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1", "(t0.c = 1)"), ("a IN (1, -2)", "(t0.c IN (1, (-2)))"),
+        ("d < DATE '2020-02-29'", "(t0.d < DATE '2020-02-29')"),
+        ("s = 'it''s\\'", "(t0.s = 'it''s\\')"), ("s IS NOT NULL", "(NOT (t0.s IS NULL))"),
+        ("d BETWEEN DATE '2020-01-01' AND d",
+         "((t0.d >= DATE '2020-01-01') AND (t0.d <= t0.d))"),
+        ("a = s", None), ("d = '2020-01-01'", None), ("d = DATE '0000-01-01'", None),
+        ("d = DATE '20200-01-01'", None), ("d = TRY_CAST('2020-01-01' AS DATE)", None),
+        ("s = 'a' || 'b'", None), ("s LIKE 'x'", None), ("f = 1.5", None), ("f = a", None),
+        ("s COLLATE nocase = 'x'", None), ("a + 1 = 2", None), ("d = current_date", None),
+        ("d = DATE 'infinity'", None), ("a IS TRUE", None), ("a = (SELECT 1)", None),
+    ],
+)  # fmt: skip
+def test_postgres_is_sent_what_means_the_same_there(text: str, expected: str | None) -> None:
+    types = {"a": "BIGINT", "s": "VARCHAR", "d": "DATE", "f": "DOUBLE"}
+
+    def type_of(part: exp.Expr) -> str:
+        if isinstance(part, exp.Literal):
+            return "VARCHAR" if part.is_string else "INTEGER" if part.is_int else "DECIMAL(2,1)"
+        return types.get(part.name, "")
+
+    def named(part: exp.Expr) -> str | None:
+        if isinstance(part, exp.Column):
+            return "t0.c" if part.name == "a" else f"t0.{part.name}"
+        return None if part.is_string else part.name
+
+    assert postgres.BACKEND.render(parse_one(text), named, type_of) == expected

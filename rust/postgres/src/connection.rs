@@ -96,9 +96,9 @@ impl Connection {
         self.state
     }
 
-    /// Whether the session is lost.
+    /// Whether the session is lost, as far as is known without asking the server.
     pub fn is_broken(&self) -> bool {
-        self.broken
+        self.broken || self.socket.is_closed()
     }
 
     pub(crate) fn give_up(&mut self) {

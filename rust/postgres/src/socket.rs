@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::settings::{Host, Settings};
 use bytes::BytesMut;
 use postgres_protocol::message::backend::{Header, Message};
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::io::{self, ErrorKind, Read};
@@ -100,6 +100,14 @@ impl Socket {
             }
             self.fill(look)?;
         }
+    }
+
+    /// Whether the server has closed the connection. What is sent then was never begun.
+    pub(crate) fn is_closed(&self) -> bool {
+        let mut state = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        let now = Timespec::default();
+        let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        poll(&mut state, Some(&now)).is_ok() && state[0].revents().intersects(closed)
     }
 
     fn wait_to_send(&mut self) -> Result<()> {

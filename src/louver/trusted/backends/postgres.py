@@ -34,7 +34,7 @@ _COMPARISONS = {
 }  # fmt: skip
 _REPEATED = re.compile(r'Key \("?\w+"?\)=\((?P<value>[0-9a-f-]{36})\) already exists')
 #: Dates that PostgreSQL writes and reads as DuckDB does.
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
 _PAD = "encode(substr(sha256({keys} || int8send(row_id)), {first}, 8), 'hex')"
 _NO_CODE = "'00000000-0000-0000-0000-000000000000'"
 

@@ -30,6 +30,7 @@ from louver.untrusted.engines.postgres.control_texts import (
     HOLD,
     TABLE_NAMES,
     control_text,
+    is_control,
 )
 from louver.untrusted.engines.postgres.failures import translated
 from louver.untrusted.engines.postgres.portal import PortalStream
@@ -149,7 +150,13 @@ class PostgresEngine:
         """Run a statement and return the number of rows it touched (0 for DDL)."""
         if statement.kind == "ddl":
             self._define(statement)
-        tag, _, _ = self._run(statement)
+        try:
+            tag, _, _ = self._run(statement)
+        except errors.Error as error:
+            # Of two who make a control table at once one comes too late.
+            if is_control(statement.sql) and error.code in ("server.exists", "server.constraint"):
+                raise self._outrun(error.detail) from error
+            raise
         match = _COUNTED.match(tag) if statement.kind == "write" else None
         return int(match["rows"]) if match else 0
 
@@ -181,7 +188,7 @@ class PostgresEngine:
         with translated(self.address, unsure=True):
             ((tag, _, _),) = self._live(within=True).run([("COMMIT", [])])
         if tag != "COMMIT":
-            raise errors.make("server.conflict", place=self.address, detail="it was rolled back")
+            raise self._outrun("it was rolled back")
         self._has_gate |= makes
 
     def rollback(self) -> None:
@@ -195,9 +202,8 @@ class PostgresEngine:
 
     def lost_race(self, error: errors.Error) -> bool:
         """Whether a statement failed only because another connection was faster."""
-        return isinstance(error, errors.IntegrityError) or error.code in (
-            "server.conflict", "server.exists", "server.schema",
-        )  # fmt: skip
+        races = ("server.conflict", "server.schema")
+        return isinstance(error, errors.IntegrityError) or error.code in races
 
     def interrupt(self) -> None:
         """Stop the running statement; may be called from another thread."""
@@ -242,6 +248,9 @@ class PostgresEngine:
         finally:
             self._begun = self.in_transaction and (self._begun or fresh)
         return replies[-1]
+
+    def _outrun(self, detail: str) -> errors.Error:
+        return errors.make("server.conflict", place=self.address, detail=detail)
 
     def _enter(self) -> None:
         """Open the transaction now, before what cannot be in a pipeline."""

@@ -42,3 +42,8 @@ _TEXTS = {
 def control_text(sql: str) -> str:
     """A control statement as this server takes it; any other text as it is."""
     return _TEXTS.get(sql, sql)
+
+
+def is_control(sql: str) -> bool:
+    """Whether a text is a control statement."""
+    return sql in _TEXTS
