@@ -7,6 +7,7 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib.util
+import itertools
 import os
 import shutil
 import signal
@@ -18,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from louver.untrusted.engines.postgres import PostgresEngine, open_url
 
 PORT = 5432
 USER = "louver"
@@ -31,6 +34,7 @@ _SETTINGS = {
     "max_prepared_transactions": "20", "autovacuum": "off", "logging_collector": "off",
 }  # fmt: skip
 _PATIENCE_S = 30.0
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,13 @@ def database_url(name: str) -> str:
     admin.run([(f"CREATE DATABASE {name} STRATEGY file_copy", [])])
     admin.close()
     return f"postgresql:///{name}?host={server.folder}&port={PORT}&user={USER}&lock_timeout=500"
+
+
+def new_engine() -> PostgresEngine:
+    """The engine of a new database, which no client remembers: two may have one identity."""
+    engine = open_url(database_url(f"new_{next(_numbers)}"))
+    engine.address = ""
+    return engine
 
 
 def environment(path: str) -> dict[str, str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.engine import Engine
 from tests.generated import fewest
 from tests.worlds.lake import LakeWorld
 from tests.worlds.session import Generator, Step
 from tests.worlds.values import Values
-from tests.worlds.world import Outcome, World
+from tests.worlds.world import Outcome, World, in_memory
 
 MOST_ROWS = 2_000
 """A session ends where a table has more."""
@@ -68,11 +69,21 @@ class Pair:
     """Two worlds side by side."""
 
     def __init__(
-        self, ring: KeyRing, profile: str, seed: str, values: Values, attached: bool
+        self,
+        ring: KeyRing,
+        profile: str,
+        seed: str,
+        values: Values,
+        attached: bool,
+        server: Callable[[], Engine] = in_memory,
     ) -> None:
         self.values = values
-        kind = LakeWorld if profile == "lake" else World
-        self.worlds: list[World] = [kind(ring, profile, seed, attached) for _ in range(2)]
+        self.worlds: list[World] = [
+            LakeWorld(ring, profile, seed, attached)
+            if profile == "lake"
+            else World(ring, profile, seed, attached, server)
+            for _ in range(2)
+        ]
         self.outcomes: list[Outcome] = []
 
     def step(self, step: Step, report: Report) -> Difference | None:
@@ -142,6 +153,8 @@ REFUSALS = {
     "table.temporary": "a stored table and a TEMP table of one name",
     "transaction.batches": "SET ENC runs in transactions of its own",
     "lake.transaction": "a transaction changes one table of a lake",
+    "engine.type": "a server has fewer types than DuckDB",
+    "server.value": "a server's texts and dates end sooner than DuckDB's",
 }
 """Errors by which Louver refuses, by design, what plain DuckDB runs, and what each is for. The
 oracle is not asked after these; any other error that it does not raise too is a fault.
@@ -199,13 +212,18 @@ class Played:
 
 
 def run(
-    ring: KeyRing, profile: str, seed: str, statements: int, focus: tuple[str, ...] = ()
+    ring: KeyRing,
+    profile: str,
+    seed: str,
+    statements: int,
+    focus: tuple[str, ...] = (),
+    server: Callable[[], Engine] = in_memory,
 ) -> Played:
     """A generated session, until its end or the first difference."""
     generator = Generator(profile, seed, focus)
     report = Report()
     played = Played(profile, seed, generator.state.values, generator.attached, report)
-    pair = Pair(ring, profile, seed, played.values, played.attached)
+    pair = Pair(ring, profile, seed, played.values, played.attached, server)
     try:
         while len(played.steps) < statements:
             step = generator.next()

@@ -6,7 +6,7 @@ import re
 import secrets
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -20,6 +20,7 @@ from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 from louver.wire.tap import Record, Tap
@@ -90,11 +91,24 @@ class Outcome:
         return self.error is not None
 
 
-class World:
-    """A session over a database in memory, with what crosses, and its oracle."""
+def in_memory() -> Engine:
+    """A new database."""
+    return DuckDBEngine(":memory:")
 
-    def __init__(self, ring: KeyRing, profile: str, seed: str, attached: bool = False) -> None:
+
+class World:
+    """A session over a new database, with what crosses, and its oracle."""
+
+    def __init__(
+        self,
+        ring: KeyRing,
+        profile: str,
+        seed: str,
+        attached: bool = False,
+        server: Callable[[], Engine] = in_memory,
+    ) -> None:
         self._seed, self._statements = seed, 0
+        self._server = server
         self.records: list[Record] = []
         self.crossing = Crossing()
         self.policy = Policy({"mixed": "sealed"}.get(profile, profile))
@@ -113,7 +127,7 @@ class World:
                 self.oracle.execute("ATTACH ':memory:' AS other")
 
     def _session(self) -> Session:
-        tap = Tap(DuckDBEngine(":memory:"), self.records)
+        tap = Tap(self._server(), self.records)
         session = Session(tap, self.ring, self.policy, modulus_bits=512)
         session.context.local._converter = _converter()
         return session

@@ -74,10 +74,15 @@ class PostgresEngine:
         self._has_gate = self._makes_gate = False
         self._session: postgres.Session | None = None
         self._stream: PortalStream | None = None
+        self._sides: list[PostgresEngine] = []
 
     def side(self) -> PostgresEngine:
-        """A second connection, opened when it is used."""
-        return PostgresEngine(self._target, read_only=self._read_only)
+        """A second connection, opened when it is used, and closed together with this one."""
+        other = PostgresEngine(self._target, read_only=self._read_only)
+        other.address = self.address
+        self._sides = [side for side in self._sides if not side._closed]
+        self._sides.append(other)
+        return other
 
     def query(self, statement: Statement) -> pa.Table:
         """Run a query and return all of its rows."""
@@ -215,6 +220,9 @@ class PostgresEngine:
     def close(self) -> None:
         """Let go of the database; an open transaction is undone."""
         self._closed, self._stream = True, None
+        for side in self._sides:
+            side.close()
+        self._sides.clear()
         session, self._session = self._session, None
         if session is not None:
             session.close()
