@@ -74,6 +74,7 @@ class Backend:
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
         unique: what after a column's type makes the server refuse a value twice; "" for none.
+        row_key: what after the type of row_id has the server find rows by it; "" where it does.
         settings: settings of the local engine that are sent to the server.
         unaffected: those that change nothing that the server computes; all others are refused.
         costs: what its work costs.
@@ -94,6 +95,7 @@ class Backend:
     adds_columns: bool = False
     schemas: bool = True
     unique: str = ""
+    row_key: str = ""
     settings: frozenset[str] = frozenset()
     unaffected: frozenset[str] = frozenset()
     costs: Costs = Costs()
@@ -173,6 +175,10 @@ class Backend:
         """A table with columns of these names and SQL types."""
         listed = ", ".join(f"{self.quote(name)} {type_}" for name, type_ in columns)
         return f"CREATE TABLE {self.table(table)} ({listed})"
+
+    def indexes(self, table: Table) -> list[str]:
+        """What makes a new table's rows quick to find by its plain keys."""
+        return []
 
     def drop_table(self, table: Table) -> str:
         """The table without its rows, gone."""

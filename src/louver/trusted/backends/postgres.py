@@ -90,6 +90,16 @@ class Postgres(Backend):
             raise errors.make("engine.schema", engine=self.name, schema=schema)
         return Backend.create_schema(self, schema)
 
+    def indexes(self, table: Table) -> list[str]:
+        """An index for each key of plain columns; a tag has its own."""
+        keys = [[c for c in table.columns if c.id in ids] for ids in table.tags.values()]
+        listed = [
+            ", ".join(self.quote(column.stored["plain"]) for column in key)
+            for key in keys
+            if key and all("plain" in column.stored for column in key)
+        ]
+        return [f"CREATE INDEX ON {self.table(table)} ({names})" for names in listed]
+
     def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
         """Columns set to those of an Arrow input, whose ``key`` holds row ids."""
         changes = ", ".join(f"{self.quote(n)} = {rows}.{self.quote(n)}" for n in names)
@@ -188,6 +198,7 @@ BACKEND = Postgres(
     functions=frozenset(("array_agg", "min", "sum", "string_agg", "int8send")),
     keys_choose=False,
     unique="UNIQUE",
+    row_key="PRIMARY KEY",
     concurrent=True,
     unaffected=frozenset(
         (

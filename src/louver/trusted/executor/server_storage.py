@@ -50,7 +50,7 @@ class ServerStorage:
     def create(self, table: Table) -> None:
         """Create the server's table: no constraint, no name and no type of an encrypted column."""
         backend = self._parts.backend
-        columns = [("row_id", backend.stored_type(stored_types.ROW_ID))]
+        columns = [("row_id", f"{backend.stored_type(stored_types.ROW_ID)} {backend.row_key}")]
         # First: DuckDB drops no column before one that is UNIQUE.
         for name in table.tags:
             type_ = backend.stored_type(stored_types.WIDE_CODE)
@@ -60,7 +60,8 @@ class ServerStorage:
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
         bytes_ = backend.stored_type(stored_types.BYTES)
         columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
-        self._run(*backend.create_schema(table.schema), backend.create_table(table, columns))
+        made = backend.create_table(table, columns)
+        self._run(*backend.create_schema(table.schema), made, *backend.indexes(table))
 
     def drop(self, table: Table) -> None:
         self._run(self._parts.backend.drop_table(table))

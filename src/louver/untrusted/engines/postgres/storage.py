@@ -7,7 +7,7 @@ from louver.untrusted.engines.stored import Ask, StoredTable
 _COLUMNS = (
     "SELECT n.nspname::text AS schema_name, c.relname::text AS table_name,"
     " a.attname::text AS column_name, format_type(a.atttypid, a.atttypmod) AS data_type,"
-    " greatest(c.reltuples, 0)::bigint AS estimated"
+    " greatest(c.reltuples::bigint, pg_stat_get_live_tuples(c.oid), 0) AS estimated"
     " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid"
     " WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped"
