@@ -10,15 +10,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.trusted.backends import comparisons
 from louver.trusted.backends.backend import Backend, Leaf, TypeOf
 from louver.trusted.vault import stored_types
 
 _INTEGERS = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER".split()
 )  # fmt: skip
-_COMPARISONS = {
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +25,7 @@ class SQLite(Backend):
 
     def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
         """Comparisons of two integers or two texts, and what joins them: default deny."""
-        if isinstance(node, exp.Paren):
-            return self.render(node.this, leaf, type_of)
-        if isinstance(node, exp.And | exp.Or):
-            sides = [self.render(side, leaf, type_of) for side in (node.this, node.expression)]
-            word = "AND" if isinstance(node, exp.And) else "OR"
-            return None if None in sides else f"({sides[0]} {word} {sides[1]})"
-        if isinstance(node, exp.Not):
-            inner = self.render(node.this, leaf, type_of)
-            return None if inner is None else f"(NOT {inner})"
-        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            operand = _operand(node.this, leaf, type_of)
-            return None if operand is None else f"({operand[0]} IS NULL)"
-        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
-            low = exp.GTE(this=node.this, expression=node.args["low"])
-            high = exp.LTE(this=node.this, expression=node.args["high"])
-            return self.render(exp.And(this=low, expression=high), leaf, type_of)
-        if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-            types = _alike([node.this, *node.expressions], leaf, type_of)
-            return None if types is None else f"({types[0]} IN ({', '.join(types[1:])}))"
-        sign = _COMPARISONS.get(type(node)) if isinstance(node, exp.Binary) else None
-        types = _alike([node.this, node.expression], leaf, type_of) if sign else None
-        return None if types is None else f"({types[0]} {sign} {types[1]})"
+        return comparisons.rendered(node, lambda part: _operand(part, leaf, type_of))
 
     def cast(self, placeholder: str, stored: str) -> str:
         """Wide codes are bound as the text of a UUID."""
@@ -65,18 +42,6 @@ class SQLite(Backend):
         name = f"onion_{layer}" + ("_wide" if wide else "")
         rows = "row_id, " if layer == "open" else ""
         return f"{name}({code}, {rows}{keys})"
-
-
-def _alike(nodes: list[exp.Expr], leaf: Leaf, type_of: TypeOf) -> list[str] | None:
-    """The operands of a comparison, if all are integers or all are texts."""
-    operands = [_operand(node, leaf, type_of) for node in nodes]
-    if None in operands:
-        return None
-    return (
-        [operand[0] for operand in operands if operand]
-        if len({operand[1] for operand in operands if operand}) == 1
-        else None
-    )
 
 
 def _operand(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> tuple[str, str] | None:

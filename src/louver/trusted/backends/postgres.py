@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.backends import comparisons
 from louver.trusted.backends.backend import Backend, Leaf, TypeOf
 from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Table
@@ -29,9 +30,6 @@ _PLAIN = {
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 #: Kinds of values that both engines compare alike.
 _KINDS = {**dict.fromkeys(_INTEGERS, "integer"), "VARCHAR": "text", "DATE": "date"}
-_COMPARISONS = {
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-}  # fmt: skip
 _REPEATED = re.compile(r'Key \("?\w+"?\)=\((?P<value>[0-9a-f-]{36})\) already exists')
 #: Dates that PostgreSQL writes and reads as DuckDB does.
 _DAY = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
@@ -45,28 +43,7 @@ class Postgres(Backend):
 
     def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
         """Comparisons of two integers, texts or dates, and what joins them: default deny."""
-        if isinstance(node, exp.Paren):
-            return self.render(node.this, leaf, type_of)
-        if isinstance(node, exp.And | exp.Or):
-            sides = [self.render(side, leaf, type_of) for side in (node.this, node.expression)]
-            word = "AND" if isinstance(node, exp.And) else "OR"
-            return None if None in sides else f"({sides[0]} {word} {sides[1]})"
-        if isinstance(node, exp.Not):
-            inner = self.render(node.this, leaf, type_of)
-            return None if inner is None else f"(NOT {inner})"
-        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            operand = _operand(node.this, leaf, type_of)
-            return None if operand is None else f"({operand[0]} IS NULL)"
-        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
-            low = exp.GTE(this=node.this, expression=node.args["low"])
-            high = exp.LTE(this=node.this, expression=node.args["high"])
-            return self.render(exp.And(this=low, expression=high), leaf, type_of)
-        if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-            texts = _alike([node.this, *node.expressions], leaf, type_of)
-            return None if texts is None else f"({texts[0]} IN ({', '.join(texts[1:])}))"
-        sign = _COMPARISONS.get(type(node)) if isinstance(node, exp.Binary) else None
-        texts = _alike([node.this, node.expression], leaf, type_of) if sign else None
-        return None if texts is None else f"({texts[0]} {sign} {texts[1]})"
+        return comparisons.rendered(node, lambda part: _operand(part, leaf, type_of))
 
     def table(self, table: Table) -> str:
         """A table's name on the server."""
@@ -133,15 +110,6 @@ def _schema(schema: str) -> str:
 
 def _bits(hexadecimal: str) -> str:
     return f"('x' || {hexadecimal})::bit(64)"
-
-
-def _alike(nodes: list[exp.Expr], leaf: Leaf, type_of: TypeOf) -> list[str] | None:
-    """The operands of a comparison, if all are of one kind."""
-    operands = [_operand(node, leaf, type_of) for node in nodes]
-    known = [operand for operand in operands if operand is not None]
-    if len(known) < len(nodes) or len({kind for _, kind in known}) > 1:
-        return None
-    return [text for text, _ in known]
 
 
 def _operand(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> tuple[str, str] | None:
