@@ -1,4 +1,4 @@
-"""Plain columns of every type that a server stores: what it computes of them is what DuckDB does."""
+"""Plain columns of every type that a server stores: it computes of them what DuckDB does."""
 
 from __future__ import annotations
 
