@@ -234,7 +234,7 @@ def test_every_setting_that_is_let_through_is_documented() -> None:
         ("duckdb:///", "url.format"),
         ("duckdb://host/file", "url.format"),
         ("mysql://host/db", "url.scheme"),
-        ("postgresql://host/db", "url.unsupported"),
+        ("postgresql://user:secret@host/db", "url.format"),
         ("spark://local[2]", "url.unsupported"),
         ("lake:///", "url.format"),
         ("lake://host/warehouse", "url.format"),

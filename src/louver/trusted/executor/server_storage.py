@@ -60,8 +60,8 @@ class ServerStorage:
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
         bytes_ = backend.stored_type(stored_types.BYTES)
         columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
-        made = backend.create_table(table, columns)
-        self._run(*backend.create_schema(table.schema), made, *backend.indexes(table))
+        creation = backend.create_table(table, columns)
+        self._run(*backend.create_schema(table.schema), creation, *backend.indexes(table))
 
     def drop(self, table: Table) -> None:
         self._run(self._parts.backend.drop_table(table))
