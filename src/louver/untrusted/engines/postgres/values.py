@@ -36,9 +36,6 @@ _TIMESTAMP = (1114, "timestamp")
 _NUMERIC = 1700
 _MODIFIER_OFFSET = 4
 
-Sent = tuple[pa.Array, int]
-"""An Arrow array and the number of the type that it is sent as."""
-
 
 def sent(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int, str]:
     """A column in one piece, and the number and name of the type that it is sent as."""
@@ -65,28 +62,32 @@ def with_inputs(
 ) -> tuple[str, list[Any]]:
     """A statement before which its Arrow inputs stand as queries of bound arrays."""
     values = list(constants)
-    queries = []
-    for name, rows in tables.items():
-        arrays = []
-        for column in rows.columns:
-            array, number, type_ = sent(column)
-            values.append((array, number))
-            arrays.append(f"${len(values)}::{type_}[]")
-        names = ", ".join(map(quoted, rows.column_names))
-        queries.append(f"{name} ({names}) AS (SELECT * FROM unnest({', '.join(arrays)}))")
+    queries = [
+        f"{name} ({_names(rows)}) AS (SELECT * FROM {_unnested(rows, values)})"
+        for name, rows in tables.items()
+    ]
     return (f"WITH {', '.join(queries)} {sql}" if queries else sql), values
 
 
-def insertion(table: str, rows: pa.Table) -> tuple[str, list[Sent]]:
+def insertion(table: str, rows: pa.Table) -> tuple[str, list[Any]]:
     """INSERT of Arrow rows, whose text does not depend on how many there are."""
-    values: list[Sent] = []
+    values: list[Any] = []
+    rows_of = _unnested(rows, values)
+    return f"INSERT INTO {table} ({_names(rows)}) SELECT * FROM {rows_of}", values
+
+
+def _names(rows: pa.Table) -> str:
+    return ", ".join(map(quoted, rows.column_names))
+
+
+def _unnested(rows: pa.Table, values: list[Any]) -> str:
+    """Rows as arrays that are bound behind the ``values`` so far."""
     arrays = []
     for column in rows.columns:
         array, number, type_ = sent(column)
         values.append((array, number))
         arrays.append(f"${len(values)}::{type_}[]")
-    names = ", ".join(map(quoted, rows.column_names))
-    return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({', '.join(arrays)})", values
+    return f"unnest({', '.join(arrays)})"
 
 
 def answer(
