@@ -114,10 +114,10 @@ def test_one_failed_check_ends_the_sums_of_a_column(cloud: Cloud) -> None:
     assert cloud.run(QUERY) == total
     assert cloud.server.sums == 1
     # The search of an active server: one row, and offsets by halves. Without an end, it would
-    # read 9000 - 5200 from which of them were refused.
+    # read the row from which of them were refused: bounds end at 32 bits.
     cloud.server.rows = f"row_id = {cloud.ids()[0]}"
     events: list[tuple[str, str]] = []
-    low, high = 0, 1 << 14
+    low, high = 0, 1 << 34
     while low + 1 < high:
         cloud.server.offset = (low + high) // 2
         before = cloud.server.sums
@@ -150,7 +150,7 @@ def test_a_running_client_learns_what_another_one_saw(cloud: Cloud) -> None:
     cloud.session = second
     assert cloud.run(QUERY) == [(sum(SALARIES.values()),)]
     cloud.session = first
-    cloud.server.rows, cloud.server.offset = f"row_id = {cloud.ids()[0]}", 9000
+    cloud.server.rows, cloud.server.offset = f"row_id = {cloud.ids()[0]}", 1 << 33
     with pytest.raises(errors.VerificationError):
         cloud.run(QUERY)
     cloud.session = second
@@ -160,7 +160,7 @@ def test_a_running_client_learns_what_another_one_saw(cloud: Cloud) -> None:
 
 
 def test_the_user_sees_it_and_may_lift_it(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
-    cloud.server.rows, cloud.server.offset = f"row_id = {cloud.ids()[0]}", 9000
+    cloud.server.rows, cloud.server.offset = f"row_id = {cloud.ids()[0]}", 1 << 33
     with pytest.raises(errors.VerificationError):
         cloud.run(QUERY)
     words = ["--url", f"duckdb:///{cloud.address}", "--keys", str(cloud.key_file), "status"]

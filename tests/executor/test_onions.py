@@ -351,4 +351,4 @@ def test_decimals_of_many_digits_keep_all_of_them(open_twin: Callable[..., Twin]
     twin.run(f"SELECT count(*) FROM t WHERE a = CAST('{long}' AS DECIMAL(38,10))")
     twin.run("SELECT sum(a), min(a), max(a), count(a) FROM t")
     column = twin.column("t", "a")
-    assert column.maximum == int(long.replace(".", ""))
+    assert column.maximum == 10**38 - 1  # its 125 bits are more than 64

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.vault import catalog_text
+from louver.trusted.vault import bounds, catalog_text
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.pin import Keys, Pins
@@ -32,7 +32,7 @@ def filled() -> Catalog:
         Column("Pay", "HUGEINT", catalog.take_column_id(), True, "sdb", "plaintext", 3),
     ]
     table.columns[1].stored = {"sdb": "c_1f", "rnd": "c_2a"}
-    table.columns[1].widen(-(1 << 127), 1 << 126, True)
+    bounds.widen(table.columns[1], -(1 << 127), (1 << 126) - 1, has_null=True)
     table.kept = {"ff": "p_1"}
     catalog.add(table)
     catalog.objects.append(HomeObject("view", "main", "v", "CREATE VIEW v AS SELECT 1"))
@@ -73,9 +73,9 @@ def test_names_and_bounds() -> None:
     pay = table.column("PAY")
     assert pay is not None
     assert table.column("nope") is None
-    pay.widen(0, 5, False)
-    assert (pay.minimum, pay.maximum, pay.has_null) == (-(1 << 127), 1 << 126, True)
-    pay.widen(0, (1 << 127) - 1, False)
+    bounds.widen(pay, 0, 5, has_null=False)
+    assert (pay.minimum, pay.maximum, pay.has_null) == (-(1 << 127), (1 << 126) - 1, True)
+    bounds.widen(pay, 0, (1 << 127) - 1, has_null=False)
     assert (pay.minimum, pay.maximum, pay.has_null) == (-(1 << 127), (1 << 127) - 1, True)
 
 

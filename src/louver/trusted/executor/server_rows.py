@@ -14,7 +14,7 @@ from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.storage import Parts
 from louver.trusted.planner.ir import Opening
-from louver.trusted.vault import row_id_ranges
+from louver.trusted.vault import bounds, row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import allows
 from louver.trusted.vault.scheme import has_shares, scheme_of
@@ -133,7 +133,7 @@ def widen(column: Column, values: pa.ChunkedArray) -> bool:
     before = known()
     cardinality.see(column, values)
     low, high = _bounds(values, column.type) if can_share(column.type) else (None, None)
-    column.widen(low, high, values.null_count > 0)
+    bounds.widen(column, low, high, values.null_count > 0)
     return before != known()
 
 
@@ -142,9 +142,10 @@ def _is_within(column: Column, values: pa.ChunkedArray) -> bool:
     if (column.encrypted and column.seen != [MANY]) or (values.null_count and not column.has_null):
         return False
     low, high = _bounds(values, column.type) if can_share(column.type) else (None, None)
-    if low is None or high is None:
-        return True
     least, most = column.minimum, column.maximum
+    if low is None or high is None:
+        # Of an ENC column they begin with the first row: that it has a value must not show later.
+        return least is not None or not (column.encrypted and can_share(column.type))
     return least is not None and most is not None and least <= low and high <= most
 
 

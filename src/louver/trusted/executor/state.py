@@ -11,6 +11,7 @@ import duckdb
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.local import Local
+from louver.trusted.vault import bounds
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.seen_values import MANY
@@ -91,7 +92,7 @@ def _widened(target: Table, table: Table) -> bool:
     for column in target.columns:
         wider = known.get(column.id)
         if wider is not None:
-            column.widen(wider.minimum, wider.maximum, wider.has_null)
+            bounds.widen(column, wider.minimum, wider.maximum, wider.has_null)
             column.see([] if wider.seen == [MANY] else wider.seen)
             column.seen = [MANY] if wider.seen == [MANY] else column.seen
     rows, target.row_count = target.row_count, max(target.row_count, table.row_count)

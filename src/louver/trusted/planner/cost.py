@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.sql.scope import Scope
+from louver.trusted.vault import bounds
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.types import decimal_scale, has_fixed_length, value_range
 
@@ -136,18 +137,18 @@ def _one_of(node: exp.Expr, scope: Scope, private: bool) -> float:
 
 def distinct(column: Column, rows: int, *, private: bool = False) -> float:
     """How many values a column may have; `private` as of `fraction`."""
+    if column.encrypted and column.unique:
+        return float(max(rows, 1))
     if column.encrypted and not private:
-        if column.unique:
-            return float(max(rows, 1))
         known = value_range(column.type)
         span = column.choices or (known[1] - known[0] + 1 if known is not None else rows)
         return float(max(1, min(span, _guess(rows))))
     if column.cardinality():
         return float(column.cardinality())
-    if column.minimum is None or column.maximum is None:
+    known = bounds.close(column)
+    if known is None:
         return _guess(rows)
-    span = column.maximum - column.minimum + 1
-    return float(max(1, min(span, rows)))
+    return float(max(1, min(known[1] - known[0] + 1, rows)))
 
 
 def _guess(rows: int) -> float:
@@ -180,10 +181,8 @@ def _above(
     match, constant = _column(column_node, scope), scope.constant(constant_node)
     if match is None or constant is None:
         return None
-    column = match[0]
-    unseen = column.encrypted and not private
-    if unseen or column.minimum is None or column.maximum is None:
+    column, known = match[0], bounds.close(match[0])
+    if known is None or (column.encrypted and not private):
         return None
     value = constant.value * 10.0 ** (decimal_scale(column.type) - constant.scale)
-    span = max(column.maximum - column.minimum, 1)
-    return min(max((column.maximum - value) / span, 0.0), 1.0)
+    return min(max((known[1] - value) / max(known[1] - known[0], 1), 0.0), 1.0)

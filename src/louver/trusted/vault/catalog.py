@@ -19,7 +19,6 @@ from louver.trusted.vault import seen_values
 from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.seen_values import MANY, MOST_SEEN
-from louver.trusted.vault.types import value_range, widened
 
 FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
@@ -49,7 +48,7 @@ class Column:
     generation: int = 0
     #: representation (`vault.scheme`), or "plain", to the server's column name
     stored: dict[str, str] = field(default_factory=dict)
-    #: bounds of the unscaled integers ever stored; they only widen
+    #: bounds of the unscaled integers ever stored; they only widen (`vault.bounds`)
     minimum: int | None = None
     maximum: int | None = None
     has_null: bool = False
@@ -86,13 +85,6 @@ class Column:
         if self.seen and self.seen != [MANY]:
             known.append(len(self.seen))
         return min(known, default=0)
-
-    def widen(self, minimum: int | None, maximum: int | None, has_null: bool) -> None:
-        """Include the bounds of new values, rarely: spans grow to powers of two (`widened`)."""
-        self.minimum, self.maximum = widened(
-            (self.minimum, self.maximum), (minimum, maximum), value_range(self.type)
-        )
-        self.has_null = self.has_null or has_null
 
 
 @dataclass(slots=True)

@@ -60,26 +60,6 @@ def value_range(type_: str) -> tuple[int, int] | None:
     return _INTEGERS.get(type_) or _MOMENTS.get(type_)
 
 
-Bounds = tuple[int | None, int | None]
-"""Smallest and largest unscaled value; None where there is none."""
-
-
-def widened(known: Bounds, more: Bounds, limits: tuple[int, int] | None) -> Bounds:
-    """Bounds that include others too, whose span grows to a power of two, within ``limits``."""
-    (low, high), (least, most) = known, more
-    if least is None or most is None:
-        return known
-    if low is None or high is None:
-        return more
-    if least < low:
-        low = high + 1 - (1 << (high - least).bit_length())
-        low = low if limits is None else max(low, min(least, limits[0]))
-    if most > high:
-        high = low - 1 + (1 << (most - low).bit_length())
-        high = high if limits is None else min(high, max(most, limits[1]))
-    return low, high
-
-
 #: Collations that need no extension.
 _EVERYWHERE = frozenset(("nocase", "noaccent", "nfc", "c", "posix", "binary"))
 
@@ -121,6 +101,11 @@ def fits(low: int, high: int, type_: str) -> bool:
     """Whether every value of the interval is a value of the type."""
     limits = value_range(type_)
     return limits is not None and limits[0] <= low and high <= limits[1]
+
+
+def is_moment(type_: str) -> bool:
+    """Whether the type is a date, or a date with a time of day."""
+    return type_ in _MOMENTS
 
 
 def has_fixed_length(type_: str) -> bool:

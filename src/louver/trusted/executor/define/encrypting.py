@@ -34,7 +34,7 @@ from louver.trusted.executor.schema import (
     tables,
 )
 from louver.trusted.planner.sql.declarations import Declared
-from louver.trusted.vault import scheme, schemes
+from louver.trusted.vault import bounds, scheme, schemes
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import fact
 from louver.trusted.vault.types import is_collated
@@ -260,6 +260,7 @@ def _finish(context: Context, start: head.Head, name: str) -> bool:
             gone += tables.let_go_of_kept(table)
         for field in _FIELDS:
             setattr(column, field, getattr(fresh, field))
+        bounds.widen(column, None, None, has_null=False)
         catalog.settings[SETTING] = {
             key: fields
             for key, fields in catalog.settings[SETTING].items()

@@ -17,6 +17,7 @@ from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
+from louver.trusted.vault import bounds
 
 RUN_BYTES = 3
 """What one scattered row number weighs in a row set."""
@@ -186,7 +187,7 @@ def values(key: exp.Expr, scope: Scope) -> float:
         isinstance(bare, exp.Extract) and keyword(bare.name) == "YEAR"
     )
     if year:
-        known = column.minimum is not None and column.type == "DATE"
+        known = bounds.close(column) is not None and column.type == "DATE"
         return max(1.0, several / 365) if known else 10.0
     for kind, most in _PARTS.items():
         if isinstance(bare, kind):
