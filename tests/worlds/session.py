@@ -5,7 +5,8 @@ of them run.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.worlds.definitions import DEFINITIONS, Effect, create, define, settings
@@ -22,6 +23,7 @@ _LOCAL = (*SESSION_OBJECTS, *TEMPORARY, *SCHEMAS)
 _LOCAL_KINDS = frozenset(map(kind_of, _LOCAL))
 _READING = (execute, shown, bare, explain)
 _UNBOUND = (execute, prepare)
+_PLACED = re.compile("\x01([a-z][^\x01\x02|]*)\\|[^\x01\x02]*\x02")
 PROFILES = ("sealed", "cryptdb", "mixed", "sdb", "lake")
 
 
@@ -61,6 +63,8 @@ class Generator:
     attached: bool = field(init=False)
     _effect: Effect = field(init=False, default=lambda: None)
     _queue: list[Step] = field(init=False, default_factory=list)
+    #: statements with placeholders since something was last defined
+    _bound: list[Step] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         dice = Random(f"{self.profile}:{self.seed}")
@@ -98,6 +102,8 @@ class Generator:
         state, dice = self.state, self.state.dice
         if len(state.base()) < 2:
             return self._defining(create(state))
+        if self._bound and not self.focus and dice.random() < 0.12:
+            return self._repeated(dice.choice(self._bound))
         draw = dice.random()
         if self.focus:
             return self._focused(draw)
@@ -114,7 +120,9 @@ class Generator:
         bound = dice.random() < 0.3 and "current_query" not in text
         if dice.random() < 0.35:
             text = self._noise(text)
-        return Step(kind, text, bound, reads=reads)
+        step = Step(kind, text, bound, reads=reads)
+        self._bound += [step] if bound else []
+        return step
 
     def _local(self) -> Step | None:
         """A statement about what the session keeps locally, or about names and maintenance."""
@@ -123,6 +131,7 @@ class Generator:
         step = maker(state)
         if step is None:
             return None
+        self._bound.clear()
         text, self._effect = step
         bound = state.dice.random() < 0.2 and maker not in _UNBOUND
         if state.dice.random() < 0.25:
@@ -142,7 +151,21 @@ class Generator:
         kind, text = read(self.state) if reads else write(self.state)
         return Step(kind, self._noise(text) if "noise" in self.focus else text, reads=reads)
 
+    def _repeated(self, step: Step) -> Step:
+        """A statement with placeholders that comes again, as nothing was defined meanwhile: with
+        other values where those of the two worlds correspond.
+        """
+
+        def replaced(match: re.Match[str]) -> str:
+            universe = self.state.values.universes[match[1]]
+            if universe.loose:
+                return match[0]
+            return self.state.values.mark(universe, self.state.places(universe)[0])
+
+        return replace(step, kind="repeated", text=_PLACED.sub(replaced, step.text))
+
     def _defining(self, definition: tuple[str, str, Effect]) -> Step:
+        self._bound.clear()
         kind, text, self._effect = definition
         return Step(kind, text)
 
@@ -160,6 +183,7 @@ class Generator:
         self.state.in_transaction = False
 
     def _undone(self) -> None:
+        self._bound.clear()
         self.state.in_transaction, self.state.tables = False, self.state.saved
         self.state.goes(self.state.current)
 
