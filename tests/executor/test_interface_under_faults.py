@@ -17,6 +17,7 @@ import pytest
 
 import louver
 from louver.trusted.apps import cli
+from louver.trusted.vault.code_keys import CodeKeys
 from louver.trusted.vault.keyring import KeyRing
 from tests.generated import cases, generator
 from tests.inside import session_of
@@ -37,7 +38,7 @@ RAISED: tuple[Exception, ...] = (
 _FUNCTIONS = (
     (pa, "table"), (pa, "array"), (pa, "chunked_array"), (pa, "concat_tables"),
     (Path, "read_bytes"), (Path, "read_text"), (Path, "mkdir"), (os, "open"), (os, "replace"),
-    (os, "fsync"), (KeyRing, "open"), (KeyRing, "seal_column"), (KeyRing, "open_column"),
+    (os, "fsync"), (KeyRing, "open"), (CodeKeys, "seal_rows"), (KeyRing, "open_column"),
 )  # fmt: skip
 
 

@@ -12,7 +12,9 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.schemes import key
@@ -29,7 +31,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeySource:
     path = tmp_path_factory.mktemp("keys") / "key.txt"
     path.touch(0o600)
     path.write_text(text)
-    return cast(KeySource, SimpleNamespace(keyring=KeyRing.open(path)))
+    return cast(KeySource, SimpleNamespace(keyring=KeyRing.open(path).of(Epochs.legacy())))
 
 
 def rows(values: list[list[Any]]) -> pa.Table:
@@ -105,7 +107,7 @@ def test_rows_by_themselves_have_the_tags_that_they_have_together(keys: KeySourc
 def test_a_null_looks_like_a_key(keys: KeySource) -> None:
     table = Table("main", "t", 3, COLUMNS, tags={"k_1": [4, 5]})
     given = rows([[1, "a", 0.0], [None, "a", 0.0], [1, None, 0.0], [None, "a", 0.0]])
-    sealed = key.seal_table(keys, table, given, pa.array([1, 2, 3, 4]))["k_1"]
+    sealed = schemes.seal_table(keys, table, given, pa.array([1, 2, 3, 4]))["k_1"]
     assert sealed.null_count == 0
     assert len(set(sealed.storage.to_pylist())) == 4
     assert key.tags(keys, table, given)["k_1"].null_count == 3

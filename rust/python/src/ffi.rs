@@ -3,7 +3,9 @@
 
 use arrow_array::ffi::{from_ffi, to_ffi, FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{make_array, new_empty_array, Array, ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_array::{
+    make_array, new_empty_array, Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray,
+};
 use arrow_schema::{Field, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -194,6 +196,17 @@ pub(crate) fn to_python<'py>(
     let array = PyCapsule::new_with_value(py, ffi_array, ARRAY)?;
     py.import("pyarrow")?
         .getattr("Array")?
+        .call_method1("_import_from_c_capsule", (schema, array))
+}
+
+/// Hands one batch to Python as a `pyarrow.RecordBatch`.
+pub(crate) fn batch_to_python(py: Python<'_>, batch: RecordBatch) -> PyResult<Bound<'_, PyAny>> {
+    let schema = FFI_ArrowSchema::try_from(batch.schema().as_ref()).map_err(arrow_error)?;
+    let array = FFI_ArrowArray::new(&StructArray::from(batch).into_data());
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
+    let array = PyCapsule::new_with_value(py, array, ARRAY)?;
+    py.import("pyarrow")?
+        .getattr("RecordBatch")?
         .call_method1("_import_from_c_capsule", (schema, array))
 }
 

@@ -15,6 +15,7 @@ mod paillier;
 mod parquet;
 mod postgres;
 mod postgres_values;
+mod recipe;
 mod sdb;
 mod server;
 mod sums;
@@ -38,6 +39,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "sums", sums::register)?;
     submodule(module, "codes", codes::register)?;
     submodule(module, "text", text::register)?;
+    submodule(module, "recipe", recipe::register)?;
     submodule(module, "fss", fss::register)?;
     submodule(module, "parquet", parquet::register)?;
     submodule(module, "postgres", postgres::register)?;

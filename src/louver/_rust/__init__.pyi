@@ -9,6 +9,7 @@ from louver._rust import codes as codes
 from louver._rust import fss as fss
 from louver._rust import parquet as parquet
 from louver._rust import postgres as postgres
+from louver._rust import recipe as recipe
 from louver._rust import sdb_math as sdb_math
 from louver._rust import server as server
 from louver._rust import sums as sums

@@ -6,11 +6,13 @@ mod keys;
 mod ord;
 mod ore;
 mod output;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod values;
 
 pub use ord::Interval;
+pub use steps::{EqStep, OrdStep, TagStep};
 
 use crate::columns::RowIds;
 use crate::epochs::{EpochBits, Epochs, PerEpoch};

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +37,7 @@ from louver.trusted.planner.ir import (
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import primes, schemes, sums
+from louver.trusted.vault.arrays import joined
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
 from louver.wire.messages import Constant
@@ -70,6 +72,9 @@ class Columns:
         self._modulus = 0
         self._updates: dict[tuple[Key, Key], Numbers] = {}
         self._keys: dict[Key, SdbKey] = {}
+        self._recipes = schemes.Recipes()
+        # The schemas of answers that had every column which was asked for.
+        self._complete: WeakKeyDictionary[RemoteQuery, pa.Schema] = WeakKeyDictionary()
         self._catalog = catalog
 
     @property
@@ -189,9 +194,13 @@ class Columns:
         """The server's answer with every column opened, named and typed as the plan says;
         ``tables`` are the plan's tables by id.
         """
-        answer = _required(remote, answer)
+        if self._complete.get(remote) != answer.schema:
+            schema = answer.schema
+            answer = _required(remote, answer)
+            if answer.schema.equals(schema):
+                self._complete[remote] = schema
         slots = [] if remote.grouped else remote.row_slots()
-        row_ids = {slot: _joined(answer.column(f"r{slot}")) for slot in slots}
+        row_ids = {slot: joined(answer.column(f"r{slot}")) for slot in slots}
         opened: dict[str, pa.Array] = {}
         for output in remote.outputs:
             if output.kind == "raw":
@@ -222,14 +231,14 @@ class Columns:
             return server_numbers.quotients(opened[output.parts[0]], opened[output.parts[1]])
         if output.summed is not None:
             return self._open_sum(output, output.summed, remote, tables, answer, field)
-        values = _joined(answer.column(answer_name(output.name, remote)))
+        values = joined(answer.column(answer_name(output.name, remote)))
         if output.kind == "plain":
             return server_numbers.declared(values, field)
         if output.kind == SEALED:
             table, column = _column_of(output, remote, tables)
             if output.row is None:
                 return self.open_column(table, column, values, row_ids[output.slot], field)
-            rows = _joined(answer.column(f"{answer_name(output.name, remote)}_r"))
+            rows = joined(answer.column(f"{answer_name(output.name, remote)}_r"))
             return self._open_picked(table, column, values, rows, field)
         if output.secret is None:
             raise errors.make("internal", detail="a share without its key")
@@ -260,7 +269,7 @@ class Columns:
         table, column = _column_of(output, remote, tables)
         named = zip(summed.parts, output.parts, strict=True)
         parts = {
-            part: server_numbers.python_values(_joined(answer.column(answer_name(name, remote))))
+            part: server_numbers.python_values(joined(answer.column(answer_name(name, remote))))
             for (part, _), name in named
         }
         # How often a row can stand in a product with all other tables.
@@ -315,7 +324,7 @@ class Columns:
                 return None
             table = tables[codes[0].table]
             columns = constant_encoding.columns_of(table, codes[0])
-            values = [unwrapped(_joined(rows.column(c.name))) for c in columns]
+            values = [unwrapped(joined(rows.column(c.name))) for c in columns]
             constants = [self.constant(item, literals) for item in codes]
             fit = schemes.matches(self, table, columns, codes[0].onion, values, constants)
             if fit is None:
@@ -325,15 +334,7 @@ class Columns:
 
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
-        new_rows: dict[str, pa.Array] = {"row_id": row_ids}
-        for column in table.columns:
-            values = _joined(rows.column(column.name))
-            if not column.encrypted:
-                new_rows[column.stored["plain"]] = values
-                continue
-            new_rows |= schemes.seal(self, table, column, unwrapped(values), row_ids)
-        new_rows |= schemes.seal_table(self, table, rows, row_ids)
-        return pa.table(new_rows)
+        return self._recipes.seal(self, table, rows, row_ids)
 
 
 def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:
@@ -387,14 +388,3 @@ def wrapped(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if isinstance(type_, pa.BaseExtensionType) and not isinstance(values, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(type_, values)
     return values
-
-
-def _joined(values: pa.ChunkedArray) -> pa.Array:
-    if values.num_chunks == 1:
-        return values.chunk(0)
-    if not values.num_chunks:
-        return pa.nulls(0, values.type)
-    combined = values.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        return pa.concat_arrays(combined.chunks)
-    return combined

@@ -53,6 +53,8 @@ def facts_of(
     """The leaks and openings of a plan as facts; ``known`` is what the ledger holds already.
     ``condition`` is the statement's fingerprint, by which facts are counted.
     """
+    if not plan.opens:
+        return with_condition(plan.leaks, condition)
     opened = [*of_openings(plan.opens, catalog), *_with_former(plan.opens, catalog, known)]
     return with_condition([*plan.leaks, *opened], condition)
 

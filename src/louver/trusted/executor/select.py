@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
@@ -38,6 +38,7 @@ from louver.trusted.planner.sql.resolver import lists_values, pivots
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.planner.write.reads import Reads
+from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.facts import condition_of
 from louver.trusted.vault.scheme import has_shares
 
@@ -161,11 +162,30 @@ def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan:
     if draws or pivots(tokens) or not _is_look_up(context, plan):
         return
     table = context.catalog.by_id(plan.remotes[0].sources[0].table)
+    reader = _Reader(text, tokens, plan, context.catalog)
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
-        return _read_again(context, text, tokens, parameters)
+        return _read_again(context, reader, parameters)
 
     repeated.keep(context, text, table, again)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A query that is known by its text, and what it is known to be a look-up by."""
+
+    text: lexer.Text
+    tokens: Sequence[Token]
+    plan: Plan
+    catalog: Catalog
+
+    def fits(self, context: Context, plan: Plan) -> bool:
+        """Whether a plan is a look-up: with values of other types it is another one."""
+        if plan is not self.plan or context.catalog is not self.catalog:
+            if not _is_look_up(context, plan):
+                return False
+            self.plan, self.catalog = plan, context.catalog
+        return True
 
 
 def _is_look_up(context: Context, plan: Plan) -> bool:
@@ -174,9 +194,7 @@ def _is_look_up(context: Context, plan: Plan) -> bool:
     return reads_once(context, plan) and not any(map(exact.may_change, plan.types))
 
 
-def _read_again(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
-) -> Answer | None:
+def _read_again(context: Context, reader: _Reader, parameters: list[object]) -> Answer | None:
     """Run such a query with other values; the version of the catalog is read as for any other."""
     before, clock = context.catalog, Clock()
     if not context.in_transaction:
@@ -184,11 +202,12 @@ def _read_again(
         if context.catalog is not before:
             return None
     with clock.step("plan"):
-        plan, shape = context.planner.plan(text, parameters, before, context.planning, tokens)
-    # With values of other types it is another plan.
-    if not _is_look_up(context, plan):
+        plan, shape = context.planner.plan(
+            reader.text, parameters, before, context.planning, reader.tokens
+        )
+    if not reader.fits(context, plan):
         return None
-    notices = cardinality.warned(record(context, plan, shape, tokens), before)
+    notices = cardinality.warned(record(context, plan, shape, reader.tokens), before)
     (remote,) = plan.remotes
     try:
         request = context.storage.request(remote, shape.literals)

@@ -6,11 +6,13 @@ name for values that are comparable with each other. Wrong types and values rais
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pyarrow as pa
 
 from louver.trusted.vault import native
+from louver.trusted.vault.recipes import Recipe
 
 
 class CodeKeys:
@@ -19,6 +21,12 @@ class CodeKeys:
     __slots__ = ()
     _ring: Any
     _epochs: Any
+
+    def seal_rows(
+        self, recipe: Recipe, columns: Sequence[pa.Array], row_ids: pa.Array
+    ) -> pa.RecordBatch:
+        """What a recipe makes of the columns that it reads, behind the row ids."""
+        return recipe.handle.seal(self._ring, self._epochs, columns, row_ids)
 
     def eq_codes(
         self, table: int, column: int, generation: int, group: str, domain: str, values: pa.Array
@@ -33,6 +41,12 @@ class CodeKeys:
     def eq_join_codes(self, group: str, domain: str, values: pa.Array) -> pa.Array:
         """The equality codes that all columns of a group share."""
         return native.module().codes.eq_join_codes(self._ring, group, domain, values)
+
+    def key_tags(self, label: str, domains: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
+        """The tags (spec/key.md, 16 bytes) of a key by the values of its columns, a domain for
+        each; NULL where one is.
+        """
+        return native.module().recipe.key_tags(self._ring, label, domains, columns)
 
     def ord_codes(
         self,

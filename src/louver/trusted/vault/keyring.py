@@ -35,16 +35,15 @@ class KeyRing(CodeKeys):
     Data that depends on rows is encrypted and decrypted by the ring `of` a database's epochs.
     """
 
-    __slots__ = ("_epochs", "_ring", "recent_tags")
+    __slots__ = ("_epochs", "_ring")
 
-    def __init__(self, ring: Any, epochs: Any = None, recent: Any = None) -> None:
-        """Wrap a ring of the compiled module; use `open`. ``recent`` are tags that were made."""
+    def __init__(self, ring: Any, epochs: Any = None) -> None:
+        """Wrap a ring of the compiled module; use `open`."""
         self._ring, self._epochs = ring, epochs
-        self.recent_tags: dict[tuple[object, ...], pa.Array] = {} if recent is None else recent
 
     def of(self, epochs: Epochs) -> KeyRing:
         """The same keys, for the rows of a database with these epochs."""
-        return KeyRing(self._ring, epochs.handle, self.recent_tags)
+        return KeyRing(self._ring, epochs.handle)
 
     @staticmethod
     def create(path: str | os.PathLike[str], comment: str = "") -> str:

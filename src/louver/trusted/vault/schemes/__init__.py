@@ -4,6 +4,8 @@ The planner, the ledger, EXPLAIN, the page docs/reference/schemes.md and the tes
 `vault.scheme`; no sentence of leakage stands anywhere else. What needs keys is called from here.
 A module has a SCHEME and, as far as it needs them:
 
+    step(table, column)    what the compiled module makes of the column: its representations, in
+                           the order of the row; None where `seal` makes them
     seal(keys, table, column, values, row_ids)    the column's representations, by name
     seal_table(keys, table, rows, row_ids)        columns of the server that are of the whole table
     encode(keys, table, column, value, sign)      a constant that is compared with stored values
@@ -20,10 +22,11 @@ from typing import cast
 
 import pyarrow as pa
 
-from louver.trusted.vault import scheme, sums
+from louver.trusted.vault import arrays, recipes, scheme, sums
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact
 from louver.trusted.vault.key_source import KeySource
+from louver.trusted.vault.recipes import Recipe, Step
 from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.schemes import (
     eds,
@@ -60,6 +63,55 @@ def modules() -> list[ModuleType]:
     return list(_MODULES.values())
 
 
+class Recipes:
+    """How rows of tables are sealed, decided once for each state of a table."""
+
+    def __init__(self) -> None:
+        """None is known at first."""
+        self._known: dict[int, tuple[object, Recipe]] = {}
+
+    def seal(self, keys: KeySource, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
+        """Rows of all declared columns as rows of the server's table."""
+        recipe = self._of(table)
+        values = [arrays.stored(rows.column(name)) for name in recipe.reads]
+        batch = keys.keyring.seal_rows(recipe, values, row_ids)
+        apart: dict[str, pa.Array] = {}
+        for position in recipe.plain:
+            column = table.columns[position]
+            apart[column.stored["plain"]] = arrays.joined(rows.column(column.name))
+        for position, name in recipe.apart:
+            column = table.columns[position]
+            bare = arrays.stored(rows.column(column.name))
+            apart |= _sealed(keys, table, column, name, bare, row_ids)
+        apart |= _seal_table_apart(keys, table, rows, row_ids)
+        if not apart:
+            return pa.Table.from_batches([batch])
+        return pa.table(dict(zip(batch.schema.names, batch.columns, strict=True)) | apart)
+
+    def _of(self, table: Table) -> Recipe:
+        basis = recipes.basis(table)
+        known = self._known.get(table.id)
+        if known is None or known[0] != basis:
+            known = self._known[table.id] = (basis, _recipe(table))
+        return known[1]
+
+
+def _recipe(table: Table) -> Recipe:
+    steps, plain, apart = [], [], []
+    for position, column in enumerate(table.columns):
+        if not column.encrypted:
+            plain.append(position)
+            continue
+        for name in _schemes(column):
+            step = _step(table, column, name)
+            if step is None:
+                apart.append((position, name))
+            else:
+                steps.append(step)
+    steps += key.steps(table, {column.name for column in table.columns})
+    return Recipe(steps, plain, apart)
+
+
 def seal(
     keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
@@ -68,9 +120,8 @@ def seal(
     ``values`` are in Arrow's storage types, NULLs among them.
     """
     sealed: dict[str, pa.Array] = {}
-    for name in dict.fromkeys(scheme_of(name).name for name in column.stored):
-        parts = _MODULES[name].seal(keys, table, column, values, row_ids)
-        sealed |= {column.stored[k]: part for k, part in parts.items() if k in column.stored}
+    for name in _schemes(column):
+        sealed |= _sealed(keys, table, column, name, values, row_ids)
     return sealed
 
 
@@ -83,14 +134,54 @@ def seal_one(
     row_ids: pa.Array,
 ) -> pa.Array:
     """One representation of a column."""
-    module = _MODULES[scheme_of(representation).name]
-    return module.seal(keys, table, column, values, row_ids)[representation]
+    name = scheme_of(representation).name
+    return _sealed(keys, table, column, name, values, row_ids)[column.stored[representation]]
+
+
+def _schemes(column: Column) -> list[str]:
+    return list(dict.fromkeys(scheme_of(name).name for name in column.stored))
+
+
+def _step(table: Table, column: Column, name: str) -> Step | None:
+    """A scheme's step for a column; None where the scheme seals by itself."""
+    module = _MODULES[name]
+    handle = module.step(table, column) if hasattr(module, "step") else None
+    if handle is None:
+        return None
+    stored = (column.stored.get(part.name) for part in module.SCHEME.representations)
+    return Step(handle, (column.name,), tuple(stored))
+
+
+def _sealed(
+    keys: KeySource, table: Table, column: Column, name: str, values: pa.Array, row_ids: pa.Array
+) -> dict[str, pa.Array]:
+    """What one scheme makes of a column, by the names of its columns on the server."""
+    step = _step(table, column, name)
+    if step is not None:
+        batch = keys.keyring.seal_rows(Recipe([step]), [values], row_ids)
+        return _without_ids(batch)
+    parts = _MODULES[name].seal(keys, table, column, values, row_ids)
+    return {column.stored[k]: part for k, part in parts.items() if k in column.stored}
+
+
+def _without_ids(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return dict(zip(batch.schema.names[1:], batch.columns[1:], strict=True))
 
 
 def seal_table(
     keys: KeySource, table: Table, rows: pa.Table, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
     """The server's columns that are of the table as a whole."""
+    sealed = _seal_table_apart(keys, table, rows, row_ids)
+    tagging = Recipe(key.steps(table, set(rows.column_names)))
+    columns = [arrays.stored(rows.column(name)) for name in tagging.reads]
+    return sealed | _without_ids(keys.keyring.seal_rows(tagging, columns, row_ids))
+
+
+def _seal_table_apart(
+    keys: KeySource, table: Table, rows: pa.Table, row_ids: pa.Array
+) -> dict[str, pa.Array]:
+    """These without those that the table's recipe makes."""
     sealed: dict[str, pa.Array] = {}
     for module in _MODULES.values():
         if hasattr(module, "seal_table"):

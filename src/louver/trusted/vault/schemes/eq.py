@@ -11,10 +11,11 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from louver.trusted.vault import layers
+from louver.trusted.vault import native as compiled
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, among, in_domain, native
 from louver.trusted.vault.key_source import KeySource
@@ -113,12 +114,13 @@ SCHEME = Scheme(
 )
 
 
-def seal(
-    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
-) -> dict[str, pa.Array]:
+def step(table: Table, column: Column) -> Any:
     """Codes under the layers that are still there."""
-    bare = codes(keys.keyring, table, column, values)
-    return {"eq": layers.layered(keys.keyring, table, column, "eq", bare, row_ids)}
+    identity, domain = (table.id, column.id, column.generation), code_domain(column.type) or ""
+    state = column.layers.get("eq", "closed")
+    return compiled.module().recipe.eq_step(
+        identity, column.group, domain, state == "join", state == "closed"
+    )
 
 
 def codes(keys: KeyRing, table: Table, column: Column, values: pa.Array) -> pa.Array:

@@ -9,17 +9,19 @@ Broken by: reconstruction from many queries (Kellaris and others, CCS 2016), by 
 from __future__ import annotations
 
 import secrets
-import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from louver.trusted.vault import arrays
+from louver.trusted.vault import native as compiled
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, among, in_domain, native
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.protection import Protection
+from louver.trusted.vault.recipes import Step
 from louver.trusted.vault.scheme_row import (
     FREQUENCY,
     VOLUMES,
@@ -29,12 +31,10 @@ from louver.trusted.vault.scheme_row import (
     Scheme,
 )
 from louver.trusted.vault.stored_types import WIDE_CODE
-from louver.trusted.vault.types import code_domain, code_width
+from louver.trusted.vault.types import code_domain
 from louver.wire.messages import Constant
 
 _TAG_BYTES = 16
-_MOST_RECENT = 16
-"""Tags that are remembered."""
 _ASKED = Leak(
     "access",
     "key.asked",
@@ -90,14 +90,17 @@ SCHEME = Scheme(
 )
 
 
-def seal_table(
-    keys: KeySource, table: Table, rows: pa.Table, _row_ids: pa.Array
-) -> dict[str, pa.Array]:
-    """The tags of some rows, by their names on the server."""
-    return {
-        stored: pa.ExtensionArray.from_storage(pa.uuid(), _hidden(part))
-        for stored, part in tags(keys, table, rows).items()
-    }
+def steps(table: Table, names: Collection[str]) -> list[Step]:
+    """The tags of the keys of a table that have these columns alone."""
+    columns = {column.id: column for column in table.columns}
+    listed = []
+    for stored, ids in table.tags.items():
+        known = [columns[id_] for id_ in ids]
+        if all(column.name in names for column in known):
+            domains = [code_domain(column.type) or "" for column in known]
+            step = compiled.module().recipe.tag_step(_label(table, stored), domains)
+            listed.append(Step(step, tuple(column.name for column in known), (stored,)))
+    return listed
 
 
 def tags(keys: KeySource, table: Table, rows: pa.Table) -> dict[str, pa.Array]:
@@ -110,7 +113,7 @@ def tags(keys: KeySource, table: Table, rows: pa.Table) -> dict[str, pa.Array]:
         if not {columns[id_].name for id_ in ids} <= set(rows.column_names):
             continue
         known = [columns[id_] for id_ in ids]
-        values = [_values(rows.column(column.name)) for column in known]
+        values = [arrays.stored(rows.column(column.name)) for column in known]
         results[stored] = _tags(keys, table, stored, known, values)
     return results
 
@@ -158,45 +161,12 @@ def _tags(
     columns: Sequence[Column],
     values: Sequence[pa.Array],
 ) -> pa.Array:
-    label = f"key:{table.id}:{stored}"
-    if all(len(array) == 1 and array.null_count == 0 for array in values):
-        return _tag_of_one(keys, label, columns, values)
-    pairs = zip(columns, values, strict=True)
-    codes = [_codes(keys, f"{label}:value", column, array) for column, array in pairs]
-    return keys.keyring.eq_join_codes(label, "blob", pc.binary_join_element_wise(*codes, b""))
+    domains = [code_domain(column.type) or "" for column in columns]
+    return keys.keyring.key_tags(_label(table, stored), domains, values)
 
 
-def _tag_of_one(
-    keys: KeySource, label: str, columns: Sequence[Column], values: Sequence[pa.Array]
-) -> pa.Array:
-    """The tag of one row, without Arrow's functions. A statement by key asks for it up to three
-    times: for its condition, for the row that comes back, and for the row that it writes.
-    """
-    ring, domains = keys.keyring, [code_domain(column.type) for column in columns]
-    given: tuple[object, ...] = ()
-    if all(map(_is_exact, values)):
-        given = (label, *domains, *(array[0].as_py() for array in values))
-    known = ring.recent_tags.get(given)
-    if known is None:
-        parts = zip(domains, values, strict=True)
-        codes = [_code_of_one(keys, f"{label}:value", domain or "", part) for domain, part in parts]
-        known = ring.eq_join_codes(label, "blob", pa.array([b"".join(codes)], pa.binary()))
-        if given:
-            if len(ring.recent_tags) >= _MOST_RECENT:
-                ring.recent_tags.clear()
-            ring.recent_tags[given] = known
-    return known
-
-
-def _is_exact(values: pa.Array) -> bool:
-    """Whether Python has the values of an array's type, and tells them apart as codes do."""
-    kind = values.type
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
-def _code_of_one(keys: KeySource, label: str, domain: str, values: pa.Array) -> bytes:
-    code = keys.keyring.eq_join_codes(label, domain, values)[0].as_py()
-    return code if isinstance(code, bytes) else (code % (1 << 64)).to_bytes(8, sys.byteorder)
+def _label(table: Table, stored: str) -> str:
+    return f"key:{table.id}:{stored}"
 
 
 def row_of(keys: KeySource, table: Table, rows: pa.Table, tag: str) -> tuple[str, int] | None:
@@ -206,29 +176,3 @@ def row_of(keys: KeySource, table: Table, rows: pa.Table, tag: str) -> tuple[str
         if position >= 0:
             return stored, position
     return None
-
-
-def _values(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array of a storage type."""
-    values = column.combine_chunks()
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    return values.storage if isinstance(values, pa.ExtensionArray) else values
-
-
-def _codes(keys: KeySource, label: str, column: Column, values: pa.Array) -> pa.Array:
-    """A column's equality codes as bytes of one length."""
-    domain = code_domain(column.type) or ""
-    codes = keys.keyring.eq_join_codes(label, domain, values)
-    if code_width(domain) == _TAG_BYTES:
-        return codes.cast(pa.binary())
-    held = pa.Array.from_buffers(pa.binary(8), len(codes), codes.buffers(), codes.null_count)
-    return held.cast(pa.binary())
-
-
-def _hidden(part: pa.Array) -> pa.Array:
-    """A key with a NULL is none: its tag is drawn, and looks like any other."""
-    if not part.null_count:
-        return part
-    drawn = pa.array((secrets.token_bytes(_TAG_BYTES) for _ in range(len(part))), part.type)
-    return pc.if_else(part.is_valid(), part, drawn)

@@ -11,12 +11,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver.trusted.vault import layers
+from louver.trusted.vault import native as compiled
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, boundary, in_domain, native
 from louver.trusted.vault.key_source import KeySource
@@ -102,10 +104,23 @@ SCHEME = Scheme(
 )
 
 
+def step(table: Table, column: Column) -> Any:
+    """Codes under the layer where it is still there; those of buckets are of numbers that `seal`
+    makes of the values.
+    """
+    if column.coarse:
+        return None
+    identity, domain = (table.id, column.id, column.generation), code_domain(column.type) or ""
+    closed = column.layers.get("ord", "closed") == "closed"
+    return compiled.module().recipe.ord_step(
+        identity, column.group, domain, column.low or 0, column.bits, closed
+    )
+
+
 def seal(
     keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
-    """Codes under the layer where it is still there."""
+    """Codes of buckets under the layer where it is still there."""
     bare = codes(keys.keyring, table, column, values)
     return {"ord": layers.layered(keys.keyring, table, column, "ord", bare, row_ids)}
 

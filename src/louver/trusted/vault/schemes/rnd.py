@@ -8,9 +8,11 @@ Broken by: nothing that is known, within 2^32 values per column key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
+from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.protection import FILES, Protection
@@ -107,12 +109,9 @@ SCHEME = Scheme(
 )
 
 
-def seal(
-    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
-) -> dict[str, pa.Array]:
+def step(table: Table, column: Column) -> Any:
     """Values as sealed BLOBs, each bound to its row id."""
-    identity = (table.id, column.id, column.generation)
-    return {"rnd": keys.keyring.seal_column(*identity, values, row_ids)}
+    return native.module().recipe.sealed_step((table.id, column.id, column.generation))
 
 
 def open(  # noqa: A001 - the scheme's two verbs are seal and open
@@ -123,6 +122,6 @@ def open(  # noqa: A001 - the scheme's two verbs are seal and open
     rows: pa.Array,
     type_: pa.DataType,
 ) -> pa.Array:
-    """Undo `seal`; a value that was altered, or moved to another place, raises."""
+    """Undo `step`; a value that was altered, or moved to another place, raises."""
     identity = (table.id, column.id, column.generation)
     return keys.keyring.open_column(*identity, sealed, rows, type_)

@@ -8,11 +8,10 @@ Broken by: nothing that is known while no row number is used twice; a server may
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import pyarrow as pa
+from typing import Any
 
 from louver import errors
-from louver.trusted.vault import sums
+from louver.trusted.vault import native, sums
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.keyring import KeyRing
@@ -115,12 +114,9 @@ SCHEME = Scheme(
 )
 
 
-def seal(
-    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
-) -> dict[str, pa.Array]:
+def step(table: Table, column: Column) -> Any:
     """The limbs under their masks, and the flags."""
-    identity = (table.id, column.id, column.generation)
-    return dict(zip(_PARTS, keys.keyring.sum_seal(*identity, values, row_ids), strict=True))
+    return native.module().recipe.sum_step((table.id, column.id, column.generation))
 
 
 def open_sum(

@@ -8,9 +8,9 @@ Broken by: attacks on searches by count (Cash, Grubbs, Perry, Ristenpart, CCS 20
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import pyarrow as pa
-
+from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact
 from louver.trusted.vault.key_source import KeySource
@@ -71,12 +71,9 @@ SCHEME = Scheme(
 )
 
 
-def seal(
-    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
-) -> dict[str, pa.Array]:
+def step(table: Table, column: Column) -> Any:
     """A filter of every text's tokens."""
-    identity = (table.id, column.id, column.generation)
-    return {"text": keys.keyring.text_seal(*identity, values, row_ids)}
+    return native.module().recipe.text_step((table.id, column.id, column.generation))
 
 
 def encode(keys: KeySource, table: Table, column: Column, value: Exact, sign: str) -> Constant:
