@@ -84,6 +84,9 @@ fn key_tags<'py>(
     to_python(py, &tags.map_err(trusted)?, None)
 }
 
+/// A step, the positions of the columns that it reads, and the names of what it makes.
+type Part = (Py<Step>, Vec<usize>, Vec<Option<String>>);
+
 /// The steps of a table, in the order in which their columns are stored.
 #[pyclass(frozen, module = "louver._rust.recipe")]
 struct Recipe(louver_trusted::Recipe);
@@ -93,7 +96,7 @@ impl Recipe {
     /// Each step with the positions of the columns that it reads and the names of what it makes.
     #[new]
     #[allow(clippy::needless_pass_by_value)]
-    fn new(row_id: String, parts: Vec<(Py<Step>, Vec<usize>, Vec<Option<String>>)>) -> Self {
+    fn new(row_id: String, parts: Vec<Part>) -> Self {
         let parts = parts
             .into_iter()
             .map(|(step, reads, names)| (Arc::clone(&step.get().0), reads, names));

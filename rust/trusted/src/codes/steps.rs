@@ -137,7 +137,7 @@ impl KeyRing {
         let nulls = codes.iter().fold(None, |nulls, part| {
             NullBuffer::union(nulls.as_ref(), part.nulls())
         });
-        let width: usize = codes.iter().map(|part| width_of(part)).sum();
+        let width: usize = codes.iter().map(width_of).sum();
         let mut bytes = Vec::with_capacity(rows * width);
         for row in 0..rows {
             codes.iter().for_each(|part| write(part, row, &mut bytes));
