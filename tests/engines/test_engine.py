@@ -115,6 +115,29 @@ def test_errors_have_dbapi_classes(engine: DuckDBEngine) -> None:
             engine.query(Statement(sql))
 
 
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("CAST(CASE WHEN i < 9000 THEN i::VARCHAR ELSE 'x' END AS INT)", "duckdb.conversion"),
+        ("(100 + i // 5000)::TINYINT * 1::TINYINT * (1 + i // 9000)::TINYINT",
+         "duckdb.out_of_range"),
+        ("CASE WHEN i < 9000 THEN 'a' ELSE error('no') END", "duckdb.invalid_input"),
+    ],
+)  # fmt: skip
+def test_what_fails_in_a_late_row_fails_as_in_an_early_one(
+    engine: DuckDBEngine, value: str, code: str
+) -> None:
+    """Rows come after the statement has begun; their failure is DuckDB's all the same."""
+    sql = f"SELECT {value} AS v FROM range(9500) r(i)"
+    with pytest.raises(errors.Error) as late:
+        engine.query(Statement(sql))
+    with pytest.raises(errors.Error) as early:
+        engine.run(Statement(f"CREATE TEMP TABLE made AS {sql}", kind="ddl"))
+    assert late.value.code == early.value.code == code
+    assert type(late.value) is type(early.value)
+    assert count(engine, "t") == 0
+
+
 def test_side_commits_stay_when_the_main_transaction_goes(engine: DuckDBEngine) -> None:
     side = engine.side()
     write(engine, "CREATE TABLE kept (k BIGINT PRIMARY KEY)")

@@ -74,6 +74,8 @@ class Backend:
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
         unique: what after a column's type makes the server refuse a value twice; "" for none.
+        replaces: whether setting all columns of a row with a `unique` one is to the server as its
+            deletion and another row; else these are two statements.
         row_key: what after the type of row_id has the server find rows by it; "" where it does.
         settings: settings of the local engine that are sent to the server.
         unaffected: those that change nothing that the server computes; all others are refused.
@@ -95,6 +97,7 @@ class Backend:
     adds_columns: bool = False
     schemas: bool = True
     unique: str = ""
+    replaces: bool = False
     row_key: str = ""
     settings: frozenset[str] = frozenset()
     unaffected: frozenset[str] = frozenset()
@@ -235,6 +238,12 @@ class Backend:
         """Without as many rows, whose ids are bound."""
         listed = ", ".join(f"${number}" for number in range(1, count + 1))
         return f"DELETE FROM {self.table(table)} WHERE row_id IN ({listed})"
+
+    def replace_row(self, table: Table, names: Sequence[str]) -> str:
+        """One row, whose id is bound last, with all of its stored columns as they are bound."""
+        sets = (f"{self.quote(name)} = ${number}" for number, name in enumerate(names, 1))
+        key = f"row_id = ${len(names) + 1}"
+        return f"UPDATE {self.table(table)} SET {', '.join(sets)} WHERE {key}"
 
     def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
         """Columns set to those of an Arrow input, whose ``key`` holds row ids."""

@@ -169,6 +169,7 @@ BACKEND = DuckDB(
     words=frozenset("blob bigint date timestamp decimal int text varchar uuid filter".split()),
     functions=_FUNCTIONS,
     unique="UNIQUE",
+    replaces=True,
     concurrent=True,
     settings=_SETTINGS,
 )

@@ -106,6 +106,10 @@ def replace(context: Context, table: Table, fresh: pa.Table, gone: pa.Array) -> 
 
 
 def _exchange(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None) -> None:
+    if gone is not None and len(gone) == fresh.num_rows == 1:
+        _record_at_rest(context, table)
+        context.storage.replace(table, gone, fresh)
+        return
     if gone is not None:
         remove(context, table, gone)
     if fresh.num_rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterator
 from itertools import chain, islice
 
@@ -20,7 +21,7 @@ from louver.trusted.vault.levels import allows
 from louver.trusted.vault.scheme import has_shares, scheme_of
 from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.types import can_share, shifted, value_range
-from louver.wire.messages import Statement
+from louver.wire.messages import Constant, Statement
 
 _FEW = 16
 """Values that Python compares sooner than Arrow."""
@@ -30,6 +31,12 @@ MOST_BOUND = 16
 """Rows that are deleted by bound numbers; more go as an Arrow table, which costs more at first."""
 SHARED_ROWS = 8_192
 """As many where shares, which are a hundred times as wide, are made of them."""
+_MOST_CONSTANTS = 256
+#: Arrow types whose Python values are a statement's constants.
+_CONSTANT = (
+    pa.types.is_boolean, pa.types.is_integer, pa.types.is_float64, pa.types.is_binary,
+    pa.types.is_string,
+)  # fmt: skip
 
 
 def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
@@ -81,13 +88,49 @@ def remove(parts: Parts, table: Table, row_ids: pa.Array) -> None:
     else:
         gone = {name: pa.table({"row_id": row_ids})}
         statement = Statement(backend.delete_rows(table, name), kind="write", tables=gone)
-    if parts.engine.run(statement) != len(row_ids):
+    _removed(parts, table, row_ids, parts.engine.run(statement))
+
+
+def _removed(parts: Parts, table: Table, row_ids: pa.Array, count: int) -> None:
+    """Count rows that went, as the server says how many there were."""
+    if count != len(row_ids):
         raise errors.make("catalog.conflict")
     if table.counted:
         table.row_count -= len(row_ids)
         row_id_ranges.remove(table, row_ids)
     else:
         parts.state.growth.add(table, -len(row_ids))
+
+
+def replace(parts: Parts, table: Table, row_ids: pa.Array, rows: pa.Table) -> None:
+    """One row of a server's table for another one: in one statement, where the server does with it
+    what it does with two, and has nothing of the old row that the new one lacks.
+    """
+    if not parts.backend.replaces or not table.tags or table.kept:
+        remove(parts, table, row_ids)
+        append(parts, table, iter([rows]))
+        return
+    (sealed,) = _sealed(parts, table, iter([rows]))
+    constants = _constants_of(sealed)
+    if constants is None:
+        remove(parts, table, row_ids)
+        parts.engine.append(parts.backend.table(table), sealed)
+        return
+    sql = parts.backend.replace_row(table, sealed.column_names)
+    statement = Statement(sql, (*constants, row_ids[0].as_py()), kind="write")
+    _removed(parts, table, row_ids, parts.engine.run(statement))
+
+
+def _constants_of(row: pa.Table) -> list[Constant] | None:
+    """The values of a sealed row, where each is a constant of a statement as it is."""
+    if row.num_columns > _MOST_CONSTANTS or not all(map(_is_constant, row.schema.types)):
+        return None
+    values = [column[0].as_py() for column in row.columns]
+    return [str(value) if isinstance(value, uuid.UUID) else value for value in values]
+
+
+def _is_constant(type_: pa.DataType) -> bool:
+    return isinstance(type_, pa.UuidType) or any(is_one(type_) for is_one in _CONSTANT)
 
 
 def _take_in(parts: Parts, table: Table, column: Column, values: pa.ChunkedArray) -> None:

@@ -85,6 +85,9 @@ class ServerStorage:
     def remove(self, table: Table, row_ids: pa.Array) -> None:
         server_rows.remove(self._parts, table, row_ids)
 
+    def replace(self, table: Table, row_ids: pa.Array, rows: pa.Table) -> None:
+        server_rows.replace(self._parts, table, row_ids, rows)
+
     def stamp(self, table: Table) -> str:
         stamp = self._parts.state.catalog.stamp
         return stamp if table.counted else f"{stamp}-{secrets.token_hex(8)}"

@@ -97,6 +97,10 @@ class Storage(Protocol):
         """Delete rows by number, within a change of the catalog."""
         ...
 
+    def replace(self, table: Table, row_ids: pa.Array, rows: pa.Table, /) -> None:
+        """Delete one row by number and append one, within a change of the catalog."""
+        ...
+
     def stamp(self, table: Table, /) -> str:
         """Another text whenever the rows of a table may be others."""
         ...
@@ -194,6 +198,9 @@ class ReadOnly:
         raise only_reads()
 
     def remove(self, _table: Table, _row_ids: pa.Array) -> None:
+        raise only_reads()
+
+    def replace(self, _table: Table, _row_ids: pa.Array, _rows: pa.Table) -> None:
         raise only_reads()
 
     def refresh(self, _tables: Sequence[Table]) -> None:

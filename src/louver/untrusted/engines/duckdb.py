@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
+_MOST_IN_BATCH = 1_000_000
+"""Rows in a batch of an answer that is read whole: as many as DuckDB takes by itself."""
 _FEW = 4
 """Constants of statements that may come again with the same ones."""
 _names = itertools.count()
@@ -84,7 +86,8 @@ class DuckDBEngine:
     def query(self, statement: Statement) -> pa.Table:
         """Run a query and return all of its rows."""
         with self._running(statement) as connection, CtrlC(self.interrupt):
-            table = connection.to_arrow_table()
+            # Of few rows `to_arrow_table` takes a third of a millisecond longer.
+            table = connection.to_arrow_reader(_MOST_IN_BATCH).read_all()
         return self._received(table)
 
     def stream(self, statement: Statement) -> pa.RecordBatchReader:

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import fold
 
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large|disk is full")
 _LOCKED = re.compile(r"Could not set lock on file|with a different configuration than existing")
@@ -18,7 +19,14 @@ _HOLDER = re.compile(r"lock is held in (?P<program>[^()\n]*?) ?\(PID (?P<pid>\d+
 #: Of two transactions with the same key, the later one hears of it at its commit.
 _LATE_CONSTRAINT = re.compile(r"Failed to commit: .*constraint violation")
 _NO_DATABASE = re.compile(r"Cannot open file|not a valid DuckDB database|Is a directory")
-#: A stream's failure arrives as Arrow's, the rest as DuckDB's.
+#: How a failure's text begins that Arrow hands on: its kind, which DuckDB names a class after.
+_KIND = re.compile(r"([A-Za-z]+(?: [A-Za-z]+)*) Error: ")
+_CLASSES = {
+    fold(name.removesuffix("Exception")): getattr(duckdb, name)
+    for name in dir(duckdb)
+    if name.endswith("Exception")
+}
+#: A failure of a reply's rows arrives as Arrow's, the rest as DuckDB's.
 _SERVER_ERRORS = (duckdb.Error, RuntimeError, pa.ArrowException, OSError)
 
 
@@ -53,7 +61,14 @@ def translate(error: Exception, path: str) -> BaseException:
         return errors.from_duckdb(duckdb.ConstraintException(text))
     if _NO_DATABASE.search(text):
         return errors.make("database.io", place=path, detail=text)
-    return errors.from_duckdb(error)
+    return errors.from_duckdb(error if isinstance(error, duckdb.Error) else _as_duckdb(error))
+
+
+def _as_duckdb(error: Exception) -> Exception:
+    """What Arrow hands on, as DuckDB would have raised it; anything else as it is."""
+    match = _KIND.match(str(error))
+    kind = fold(match[1].replace(" ", "")) if match else ""
+    return _CLASSES[kind](str(error)) if kind in _CLASSES else error
 
 
 def _holder(text: str) -> str:

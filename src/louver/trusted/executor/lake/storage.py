@@ -90,6 +90,10 @@ class LakeStorage:
         pending.gone.append(row_ids)
         table.row_count = pending.rows()
 
+    def replace(self, table: Table, row_ids: pa.Array, rows: pa.Table) -> None:
+        self.remove(table, row_ids)
+        self.append(table, iter([rows]))
+
     def flush(self, is_keyed: Callable[[Table], bool]) -> None:
         """Commit what is pending; at most one table's change, for each commits by itself."""
         changed = [other for other in self._pending.values() if other.changed()]
