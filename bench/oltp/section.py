@@ -57,8 +57,7 @@ def measured(extent: Extent) -> report.Report:
         "as statements, and an INSERT of 1,000 rows as one. An error ends its statement, which is "
         "not repeated, or its transaction, of which then no statement counts; the UPDATE and "
         "DELETE after an INSERT that failed touch no row and count, which is to the advantage of a "
-        f"side with errors. Each client runs its form {together.WARM} times before the clock "
-        "starts.",
+        "side with errors. Each client runs its form for as long before the clock starts.",
         "The mix: TPC-C's five transactions in decks of "
         + ", ".join(f"{count} {name}" for name, count in tpcc.DECK.items())
         + f", one client, no waiting. {extent.mix.warehouses} warehouses of {extent.mix.districts} "

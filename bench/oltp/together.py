@@ -19,7 +19,9 @@ from bench.timing import median, percentile
 
 UPDATE = "UPDATE t0 SET v = ? WHERE id = ?"
 DELETE = "DELETE FROM t0 WHERE id = ?"
-TEN, WARM = 10, 2
+TEN = 10
+#: What UPDATE sets, never what is there.
+_numbers = count(1)
 #: What each client runs again and again. Every second upsert finds its row.
 FORMS = {
     "point read": (READ,),
@@ -47,7 +49,9 @@ def measured(profile: str, clients: int, rows: int, seconds: float) -> dict[str,
 def _together(
     pair: sides.Sides, side: Any, form: str, clients: int, rows: int, seconds: float
 ) -> dict[str, Any]:
-    """All clients write different rows of the same table, after `WARM` runs that do not count."""
+    """All clients write different rows of the same table, after as many seconds that do not count:
+    a new session plans its statements, and records its first conditions one by one.
+    """
     times, errors = list[list[float]](), Counter[str]()
     barrier, lock = threading.Barrier(clients), threading.Lock()
     connections = [pair.another(side) for _ in range(clients)]
@@ -55,15 +59,10 @@ def _together(
 
     def client(position: int) -> None:
         con, ids = connections[position], _ids(form, position, rows // clients)
-        for _ in range(WARM):
-            _once(con, form, ids)
+        _during(con, form, ids, seconds)
         barrier.wait()
-        spent, failed = list[float](), Counter[str]()
         start = time.perf_counter()
-        while time.perf_counter() < start + seconds:
-            times_ms, codes = _once(con, form, ids)
-            spent += times_ms
-            failed.update(codes)
+        spent, failed = _during(con, form, ids, seconds)
         with lock:
             begun.append(start)
             times.append(spent)
@@ -82,6 +81,19 @@ def _together(
         "rate": len(done) / passed, "errors": dict(errors),
         "median": median(done or [math.inf]), "p99": percentile(done or [math.inf], 99),
     }  # fmt: skip
+
+
+def _during(
+    con: Any, form: str, ids: Iterator[int], seconds: float
+) -> tuple[list[float], Counter[str]]:
+    """Run a form until so many seconds have passed."""
+    spent, failed = list[float](), Counter[str]()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        times_ms, codes = _once(con, form, ids)
+        spent += times_ms
+        failed.update(codes)
+    return spent, failed
 
 
 def _ids(form: str, position: int, share: int) -> Iterator[int]:
@@ -120,5 +132,5 @@ def _values(sql: str, id_: int) -> list[Any]:
     """The parameters of a statement about a row, or about those that begin with it."""
     if sql is BATCHED:
         return [value for item in range(BATCH) for value in (id_ + item, item, "new")]
-    given = {UPDATE: [2, id_], DELETE: [id_], READ: [id_], "BEGIN": [], "COMMIT": []}
+    given = {UPDATE: [next(_numbers), id_], DELETE: [id_], READ: [id_], "BEGIN": [], "COMMIT": []}
     return given.get(sql, [id_, 1, "new"])
