@@ -32,6 +32,8 @@ class State:
     tables: list[Tab] = field(default_factory=list)
     #: whether every column of every table is ENC
     whole: bool = True
+    #: whether who defines may draw numbers of a sequence
+    draws: bool = True
     count: int = 0
 
     def fresh(self, prefix: str) -> str:
@@ -183,10 +185,11 @@ class Definitions:
 
     def sequence(self) -> Made:
         """CREATE SEQUENCE and what reads one."""
+        drawn = ("SELECT nextval('s1') AS n", "SELECT nextval('s1') AS n",
+                 "SELECT currval('s1') AS n")  # fmt: skip
         text = self.dice.choice(
-            ("CREATE OR REPLACE SEQUENCE s1", "SELECT nextval('s1') AS n",
-            "SELECT nextval('s1') AS n",
-             "SELECT currval('s1') AS n", "CREATE SEQUENCE IF NOT EXISTS s1 START 5 INCREMENT -2",
+            ("CREATE OR REPLACE SEQUENCE s1", *(drawn if self.state.draws else ()),
+             "CREATE SEQUENCE IF NOT EXISTS s1 START 5 INCREMENT -2",
              "CREATE OR REPLACE SEQUENCE s1 MINVALUE 1 MAXVALUE 3 CYCLE")
         )  # fmt: skip
         return "sequence", text, nothing

@@ -89,6 +89,8 @@ class Writers:
         draw = self.dice.random()
         if draw < (0.22 if writer.inside else 0.12):
             return self._transaction(writer)
+        # Of numbers that several connections draw, each has blocks of its own (guides/changes.md).
+        self.state.draws = writer is self._writers[0]
         if draw < 0.27 and self.dice.random() < (0.3 if writer.inside else 0.5):
             return self._definition(writer, KeyedDefinitions(self.state, indexes=self.alone).any())
         if draw < 0.28 and self.alone:
@@ -136,7 +138,7 @@ class Writers:
         path = f"'__TEST_DIR__/{self.state.fresh('f')}.{form}'"
         copied = Step("copy", f"COPY {table.name} ({names}) FROM {path}")
         if not table.numbered:
-            writer.queue.append(copied)
+            self._effect = lambda: writer.queue.append(copied)
         return Step("copy to", f"COPY ({source} ORDER BY ALL) TO {path}")
 
     def last(self) -> list[Step]:
