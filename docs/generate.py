@@ -32,6 +32,7 @@ AREAS = {
     "connection": "The connection",
     "attach": "Attached connections",
     "server": "Database servers",
+    "source": "Databases that are encrypted or exported",
     "disk": "Disk space",
     "lake": "Lakes",
     "serve": "Services",

@@ -43,8 +43,8 @@ OTHER_MEANINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "file": {
         OPERAND: (
-            "apps/commands/encrypt.py", "apps/commands/export.py", "apps/commands/key.py",
-            "apps/commands/load.py", "apps/share_inspection.py",
+            "apps/commands/export.py", "apps/commands/key.py", "apps/commands/load.py",
+            "apps/share_inspection.py",
         ),
     },
 }  # fmt: skip

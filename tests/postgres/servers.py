@@ -14,6 +14,10 @@ from louver.untrusted.engines.postgres import PostgresEngine, open_url
 from louver.untrusted.servers import private_postgres
 from louver.untrusted.servers.private_postgres import PORT, USER, Server
 
+__all__ = [
+    "PORT", "USER", "Server", "binaries", "database_url", "environment", "new_engine", "shared",
+    "started",
+]  # fmt: skip
 _SYSTEM = Path("/usr/lib/postgresql")
 _SETTINGS = private_postgres.SETTINGS | {
     "max_connections": "60", "max_prepared_transactions": "20", "autovacuum": "off",

@@ -36,6 +36,17 @@ def named(name: str) -> Backend:
     return backend
 
 
+#: Schemes of databases that are brought over from plaintext, and written back as plaintext.
+PLAIN: dict[str, str] = dict.fromkeys(
+    ("postgresql", "postgres"), "louver.trusted.backends.postgres_plain"
+)
+
+
+def plain(scheme: str) -> ModuleType:
+    """The module that reads and writes plaintext databases of a URL scheme."""
+    return import_module(PLAIN[scheme])
+
+
 def engine(scheme: str) -> ModuleType:
     """The module that speaks to the engines of a URL scheme."""
     return import_module(ENGINES[scheme][1])

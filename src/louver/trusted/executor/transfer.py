@@ -71,13 +71,13 @@ def encrypt(
     macros = inventory.macros(path, context.local.directory)
     with _reading(context, path) as plain:
         items = inventory.of(plain) + macros
-        _refuse_misspelled(context, plain, items)
+        refuse_misspelled(context, plain, items)
         selection = file_objects.chosen(
             context, plain, items, names, drop_collations=drop_collations
         )
         transaction.begin(context)
         try:
-            entries = _make(context, plain, selection.items)
+            entries = make(context, plain, selection.items)
             counts = _fill(context, plain, entries, progress, most_rows, filled)
             transaction.commit(context)
         except BaseException:
@@ -100,7 +100,7 @@ def _reading(context: Context, path: Path) -> Iterator[_Connection]:
         plain.close()
 
 
-def _refuse_misspelled(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> None:
+def refuse_misspelled(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> None:
     """Raise where the policy seems to mean a table of the file or a column, and misspells it: that
     column would be stored in plain text.
     """
@@ -113,8 +113,8 @@ def _refuse_misspelled(context: Context, plain: _Connection, items: Sequence[Hom
         require_spelled(context.policy, label, names, known)
 
 
-def _make(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> list[Table]:
-    """Create all objects, empty, in the local engine and on the server."""
+def make(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> list[Table]:
+    """Create objects that ``plain`` declares, empty, in the local engine and on the server."""
     known = {fold(item.schema) for item in context.catalog.objects if item.kind == "SCHEMA"}
     fresh = [i for i in items if i.kind != "SCHEMA" or fold(i.schema) not in known]
     with transaction.writing(context, schema_changed=True) as catalog:

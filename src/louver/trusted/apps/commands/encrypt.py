@@ -1,6 +1,6 @@
-"""Encrypt an existing DuckDB database: tables, views, constraints and all other objects.
+"""Encrypt an existing DuckDB or PostgreSQL database: tables, views, constraints and other objects.
 
-The file is only read. The policy (--policy) selects the encrypted columns and their schemes;
+The source is only read. The policy (--policy) selects the encrypted columns and their schemes;
 without a policy every column of every table is encrypted. --table encrypts some tables with their
 types, sequences and indexes, and the views, macros and comments that need no other table; what is
 left is named. Objects that the target has already must be equal; a table there is an error. COLLATE
@@ -8,6 +8,12 @@ stays, and is reported for each column. A lake, a table with generated columns, 
 with a collation of an extension store none: --drop-collations stores these columns without.
 --dry-run encrypts some rows of each table in memory and estimates the time and the bytes of the
 whole.
+
+Of a PostgreSQL database (postgresql://…) all tables are read in one state, and stored one after the
+other, each whole or not at all: --resume goes on after an interruption. Types that the local engine
+does not have are refused, all at once, unless --as-text stores their values as text; rules and
+objects that it does not have are named. --into stores all tables in one schema, which may be in the
+source itself.
 """
 
 from __future__ import annotations
@@ -15,14 +21,19 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
+from louver import errors
 from louver.trusted.apps import formats, startup, terminal
 from louver.trusted.apps.cli_connection import opened
 from louver.trusted.client.inside import context_of
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.transfer import Filled
+    from typing import Unpack
+
+    from louver.trusted.client.dbapi import Connection
+    from louver.trusted.executor.progress import Progress
+    from louver.trusted.executor.transfer import Encrypted, Filled
 
 #: Rows of each table that a dry run encrypts.
 SAMPLE_ROWS = 20_000
@@ -36,7 +47,12 @@ _COLUMNS = [
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("file", metavar="FILE.duckdb", help="the database to encrypt")
+    parser.add_argument(
+        "source", metavar="SOURCE", help="the database to encrypt: FILE.duckdb or postgresql://…"
+    )
+    parser.add_argument(
+        "--to", metavar="URL", default="", help="the encrypted database (the same as --url)"
+    )
     parser.add_argument(
         "--table", action="append", default=[], metavar="NAME", dest="tables",
         help="this table only; may be repeated",
@@ -48,21 +64,28 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="estimate time and bytes; nothing is stored"
     )
+    server = parser.add_argument_group("for a PostgreSQL database")
+    server.add_argument("--into", metavar="SCHEMA", default="", help="store all tables there")
+    server.add_argument(
+        "--as-text", action="store_true", help="store values of unknown types as text"
+    )
+    server.add_argument(
+        "--resume", action="store_true",
+        help="leave out tables that are there already, with the same rows",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
+    errors.refuse_keys(options.source)
+    options.url = options.to or options.url
     if options.dry_run:
         return _estimate(options)
-    from louver.trusted.executor import transfer
     from louver.trusted.executor.progress import bar
 
     start = time.perf_counter()
     with opened(options) as connection, bar() as progress:
-        done = transfer.encrypt(
-            context_of(connection), options.file, progress=progress, names=options.tables,
-            drop_collations=options.drop_collations,
-        )  # fmt: skip
+        done = _encrypted(connection, options, progress=progress)
         stored = context_of(connection).catalog.tables.values()
         plain = [table.label for table in stored if not table.has_encrypted]
     notices = [*done.notices, *(_plain_notice(table) for table in plain if table in done.counts)]
@@ -70,11 +93,47 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _encrypted(
+    connection: Connection, options: argparse.Namespace, **how: Unpack[How]
+) -> Encrypted:
+    """Encrypt the source, a file or the database of a URL."""
+    from louver.trusted import backends
+    from louver.trusted.executor import server_source, transfer
+
+    context, names = context_of(connection), options.tables
+    scheme, separator, _ = options.source.partition("://")
+    if not separator:
+        if options.into or options.as_text or options.resume:
+            detail = "--into, --as-text and --resume are for a PostgreSQL database"
+            raise errors.make("usage", detail=detail)
+        return transfer.encrypt(
+            context, options.source, names=names, drop_collations=options.drop_collations, **how
+        )
+    if scheme not in backends.PLAIN:
+        raise errors.make("url.scheme", scheme=scheme)
+
+    def count(path: str) -> int:
+        (row,) = connection.execute(f"SELECT count(*) FROM {path}").fetchall()
+        return int(row[0])
+
+    return server_source.encrypt(
+        context, options.source, count=count, names=names, into=options.into,
+        as_text=options.as_text, resume=options.resume, **how,
+    )  # fmt: skip
+
+
+class How(TypedDict, total=False):
+    """How rows are moved: what is called meanwhile, and the most rows of each table."""
+
+    progress: Progress | None
+    most_rows: int | None
+    filled: Filled | None
+
+
 def _estimate(options: argparse.Namespace) -> int:
     """Encrypt some rows of each table into a database in memory, and scale what that took."""
     with startup.without_collection():
         from louver.trusted.client.connect import connect
-        from louver.trusted.executor import transfer
 
     estimates: list[tuple[str, int, int, float]] = []
     connection = connect(
@@ -91,10 +150,7 @@ def _estimate(options: argparse.Namespace) -> int:
 
     with connection:
         after_each: Filled = filled
-        done = transfer.encrypt(
-            context_of(connection), options.file, names=options.tables, most_rows=SAMPLE_ROWS,
-            filled=after_each, drop_collations=options.drop_collations,
-        )  # fmt: skip
+        done = _encrypted(connection, options, most_rows=SAMPLE_ROWS, filled=after_each)
     if options.json:
         tables = [
             {"table": table, "rows": rows, "bytes": sent, "seconds": round(seconds, 3)}

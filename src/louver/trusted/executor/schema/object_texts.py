@@ -28,6 +28,11 @@ _SELF_KEYS = (
     f" WHERE {HERE} AND schema_name = ? AND table_name = ? AND constraint_type = 'FOREIGN KEY'"
     " AND referenced_table = table_name AND constraint_text = '' ORDER BY constraint_index"
 )
+_KEYS = (
+    "SELECT constraint_text, constraint_column_names, referenced_table, referenced_column_names"
+    f" FROM duckdb_constraints() WHERE {HERE} AND schema_name = ? AND table_name = ?"
+    " AND constraint_type = 'FOREIGN KEY' AND constraint_text <> '' ORDER BY constraint_index"
+)
 
 
 def is_table_macro(tokens: Sequence[Token]) -> bool:
@@ -53,7 +58,12 @@ def introspected(connection: duckdb.DuckDBPyConnection, kind: str, schema: str, 
 
 
 def _mended(connection: duckdb.DuckDBPyConnection, schema: str, name: str, sql: str) -> str:
-    """DuckDB writes nothing for a foreign key to the table itself: two commas stand bare."""
+    """DuckDB writes nothing for a foreign key to the table itself: two commas stand bare. It writes
+    the names of other tables without quotes.
+    """
+    for text, own, parent, referenced in connection.execute(_KEYS, [schema, name]).fetchall():
+        key = f"FOREIGN KEY ({_listed(own)}) REFERENCES {quoted(schema)}.{quoted(parent)}"
+        sql = sql.replace(text, f"{key}({_listed(referenced)})", 1)
     keys = self_keys(connection, schema, name)
     if not keys:
         return sql
