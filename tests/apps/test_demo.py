@@ -23,7 +23,8 @@ def test_it_shows_every_step(output: str) -> None:
             assert line.strip() in output
     for wanted in ("you write", "the server got", "and learns", "the answer", "time",
                    "sdb_compare_", "sdb_sum(", "WHERE", "bytes", "What the server stores",
-                   "The ledger", "plaintext", "Where to go next", "docs/start.md"):  # fmt: skip
+                   "The ledger", "plaintext", "Where to go next", "docs/start.md",
+                   "louver demo postgres"):  # fmt: skip
         assert wanted in output, wanted
     for step in ("parse", "analyse", "rewrite", "server", "open", "finish"):
         assert f"{step} " in output

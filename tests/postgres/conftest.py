@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from louver._rust import postgres
+from tests.client.harness import Done, run
 from tests.postgres import servers
+from tests.postgres.moving import Database, Encrypt
 
 _numbers = itertools.count()
 Open = Callable[[], postgres.Session]
@@ -43,3 +47,26 @@ def open_session(server: servers.Server) -> Iterator[Open]:
 @pytest.fixture
 def session(open_session: Open) -> postgres.Session:
     return open_session()
+
+
+@pytest.fixture
+def source() -> Database:
+    return Database()
+
+
+@pytest.fixture
+def target() -> Database:
+    return Database()
+
+
+@pytest.fixture
+def back() -> Database:
+    return Database()
+
+
+@pytest.fixture
+def encrypt(source: Database, target: Database, tmp_path: Path) -> Encrypt:
+    def run_it(*words: str, **options: Any) -> Done:
+        return run("encrypt", source.url, "--to", target.url, *words, folder=tmp_path, **options)
+
+    return run_it

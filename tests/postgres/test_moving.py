@@ -5,26 +5,21 @@ The server itself compares: a table that came back has the same rows, as its own
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import louver
-from louver._rust import postgres
 from tests import shared
-from tests.client.harness import Done, answers, key_file, run
-from tests.postgres import servers
+from tests.client.harness import answers, key_file, run
+from tests.postgres.moving import Database, Encrypt, opened
 
-_numbers = itertools.count()
 _PATIENCE_S = 60.0
 ODD = """
 CREATE SCHEMA "Sales dept";
@@ -58,62 +53,6 @@ COMMENT ON TABLE odd IS 'it''s odd';
 COMMENT ON COLUMN "Group"."a.b" IS 'a comment';
 """
 TABLES = ('public."Group"', "public.odd", '"Sales dept".nothing')
-
-
-class Database:
-    """A database of the shared server."""
-
-    def __init__(self) -> None:
-        self.name = f"move_{next(_numbers)}"
-        self.url = servers.database_url(self.name)
-
-    def run(self, text: str) -> list[list[Any]]:
-        """Run statements; the rows of the last one."""
-        session = postgres.Session(
-            str(servers.shared().folder), servers.PORT, servers.USER, self.name
-        )
-        try:
-            for sql in text.split(";\n"):
-                if sql.strip():
-                    ((_, _, arrays),) = session.run([(sql, [])])
-        finally:
-            session.close()
-        return [list(row) for row in zip(*(array.to_pylist() for array in arrays), strict=True)]
-
-    def texts(self, table: str) -> list[str]:
-        """The rows of a table, as the server writes them."""
-        row = self.run(f"SELECT whole::text FROM {table} AS whole ORDER BY 1")
-        return [text for (text,) in row]
-
-
-@pytest.fixture
-def source() -> Database:
-    return Database()
-
-
-@pytest.fixture
-def target() -> Database:
-    return Database()
-
-
-@pytest.fixture
-def back() -> Database:
-    return Database()
-
-
-Encrypt = Callable[..., Done]
-
-
-@pytest.fixture
-def encrypt(source: Database, target: Database, tmp_path: Path) -> Encrypt:
-    def run_it(*words: str, **options: Any) -> Done:
-        return run("encrypt", source.url, "--to", target.url, *words, folder=tmp_path, **options)
-
-    return run_it
-
-
-def opened(target: Database) -> louver.Connection:
-    return louver.connect(target.url, keys=key_file())
 
 
 def test_odd_values_and_names_come_back_as_they_were(

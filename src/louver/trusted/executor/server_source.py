@@ -26,6 +26,7 @@ from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.progress import Progress
 from louver.trusted.executor.schema import objects
+from louver.trusted.executor.schema.tables import label_of
 from louver.trusted.executor.transfer import Encrypted, Filled
 from louver.trusted.vault.catalog import HomeObject, Table
 from louver.wire.messages import Statement
@@ -91,6 +92,8 @@ def encrypt(
         )
         selection = file_objects.chosen(context, plain, rest, (), drop_collations=False)
         move.run(selection.items, tables)
+        for table in tables:
+            _require_count(table, count(table.path), sizes[table.key])
         left = tuple(module.notices(declared.left))
     return Encrypted(move.counts, (*left, *selection.notices))
 
@@ -150,13 +153,11 @@ class _Move:
         with transaction.writing(self._context) as catalog, translated():
             working = catalog.tables[entry.key]
             row_writer.append_stream(self._context, working, passed())
-        expected = self._sizes[table.key]
-        if rows != expected:
-            raise errors.make("source.count", table=entry.label, rows=rows, expected=expected)
+        _require_count(table, rows, self._sizes[table.key])
         self._passed += rows
         self.counts[entry.label] = rows
         if self._filled is not None:
-            self._filled(entry.label, expected, time.perf_counter() - start)
+            self._filled(entry.label, rows, time.perf_counter() - start)
 
 
 @contextmanager
@@ -256,7 +257,7 @@ def _views(plain: _Connection, declared: Declared) -> None:
     """
     unbound = inventory.run_all(plain, [item for item, _ in declared.views])
     for item, types in declared.views:
-        label = item.name if item.schema == "main" else f"{item.schema}.{item.name}"
+        label = label_of(item.schema, item.name)
         if item in unbound:
             declared.leave("view", label)
             continue
@@ -288,7 +289,7 @@ def _refuse_plain_types(context: Context, plain: _Connection, items: Sequence[Ho
     for item in (item for item in items if item.kind == "TABLE"):
         columns = objects.described_in(plain, item.schema, item.name)
         every = file_objects.protected(context, columns)
-        label = item.name if item.schema == "main" else f"{item.schema}.{item.name}"
+        label = label_of(item.schema, item.name)
         for name, type_ in columns:
             protection = context.protection(label, name, type_, every.get(fold(name)))
             if protection.encrypted:
@@ -309,10 +310,9 @@ def _census(source: Engine, tables: Sequence[PlainTable]) -> dict[tuple[str, str
             row.values() for row in source.query(Statement(table.census())).to_pylist()
         )
         sizes[table.key] = rows
-        label = table.name if table.schema == "main" else f"{table.schema}.{table.name}"
         for (column, what, _), number in zip(table.odd, odd, strict=True):
             if number:
-                refused.append(f"{label}.{column} ({what}: {number} rows)")
+                refused.append(f"{table.label}.{column} ({what}: {number} rows)")
     if refused:
         raise errors.make("source.values", columns=", ".join(refused))
     return sizes
@@ -330,15 +330,16 @@ def _done(
         key = ("TABLE", fold(table.schema), fold(table.name))
         if key not in own:
             continue
-        label = table.name if table.schema == "main" else f"{table.schema}.{table.name}"
         if own[key].sql != declared[key].sql:
-            raise errors.make("file.object", kind="table", name=label)
-        rows = count(table.path)
-        if rows != sizes[table.key]:
-            expected = sizes[table.key]
-            raise errors.make("source.count", table=label, rows=rows, expected=expected)
+            raise errors.make("file.object", kind="table", name=table.label)
+        _require_count(table, count(table.path), sizes[table.key])
         done.append(table.key)
     return done
+
+
+def _require_count(table: PlainTable, rows: int, expected: int) -> None:
+    if rows != expected:
+        raise errors.make("source.count", table=table.label, rows=rows, expected=expected)
 
 
 # ---------------------------------------------------------------------- rows

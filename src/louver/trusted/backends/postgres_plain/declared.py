@@ -51,6 +51,11 @@ class PlainTable:
         """The local name as text."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
+    @property
+    def label(self) -> str:
+        """The local name for people."""
+        return label_of(self.schema, self.name)
+
     def query(self, limit: int | None = None) -> str:
         """What the server is sent for the rows."""
         names = ", ".join(f"{text} AS {quoted(name)}" for name, text in self.requests)
@@ -269,6 +274,11 @@ class _Reader:
         if kind == "n":
             return None
         text, parent = None, None
+        # Values that are equal may be different texts.
+        texts = {c["name"] for c in columns if local_type(c, as_text=False) is None}
+        if texts.intersection(rule["columns"] or ()):
+            self._result.leave("constraint", label)
+            return None
         if rule["is_valid"] and kind in _UNIQUE and not rule["nulls_alike"]:
             text = f"{_UNIQUE[kind]} ({names})"
         elif rule["is_valid"] and kind == "c":

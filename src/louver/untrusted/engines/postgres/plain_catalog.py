@@ -26,7 +26,8 @@ _RELATIONS = _OTHERS.format(oid="c.oid", catalog="pg_catalog.pg_class")
 _SETTINGS = (
     "SELECT set_config('search_path', '', false), set_config('row_security', 'off', false),"
     " set_config('intervalstyle', 'postgres', false),"
-    " set_config('statement_timeout', '0', false)"
+    " set_config('statement_timeout', '0', false),"
+    " set_config('idle_in_transaction_session_timeout', '0', false)"
 )
 _TABLES = (
     "SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name,"
