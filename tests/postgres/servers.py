@@ -6,17 +6,18 @@ import atexit
 import functools
 import itertools
 import os
+import socket
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from louver._rust import postgres
 from louver.untrusted.engines.postgres import PostgresEngine, open_url
 from louver.untrusted.servers import private_postgres
-from louver.untrusted.servers.private_postgres import PORT, USER, Server
+from louver.untrusted.servers.private_postgres import PORT, USER, Prepared, Server, given
 
 __all__ = [
-    "PORT", "USER", "Server", "binaries", "database_url", "environment", "new_engine", "shared",
-    "started",
+    "PORT", "USER", "Server", "binaries", "database_url", "environment", "free_port", "given",
+    "new_engine", "shared", "started",
 ]  # fmt: skip
 _SYSTEM = Path("/usr/lib/postgresql")
 _SETTINGS = private_postgres.SETTINGS | {
@@ -36,9 +37,17 @@ def binaries() -> dict[str, Path]:
     return folders
 
 
-def started(folder: Path) -> AbstractContextManager[Server]:
-    """A new server of these binaries."""
-    return private_postgres.started(folder, _SETTINGS)
+def started(
+    folder: Path, prepared: Prepared | None = None, port: int = PORT
+) -> AbstractContextManager[Server]:
+    """A new server of these binaries, see `private_postgres.started`."""
+    return private_postgres.started(folder, _SETTINGS, prepared, port)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 @functools.cache

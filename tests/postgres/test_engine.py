@@ -13,7 +13,7 @@ import pytest
 
 from louver import errors
 from louver.untrusted.engines.engine import Engine
-from louver.untrusted.engines.postgres import PostgresEngine, address, open_url
+from louver.untrusted.engines.postgres import PostgresEngine, open_url
 from louver.wire import control
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
@@ -287,51 +287,3 @@ def test_errors_have_classes_and_codes(engine: PostgresEngine, url: str) -> None
     with pytest.raises(errors.OperationalError) as caught:
         count(open_url("postgresql://louver@127.0.0.1:1/x"), "t")
     assert caught.value.code == "server.lost"
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("postgresql://ann@db:5433/sales", ("db", 5433, "ann", "sales")),
-        ("postgres://ann@db/s%20x", ("db", 5432, "ann", "s x")),
-        ("postgresql://ann@[::1]:9/x", ("::1", 9, "ann", "x")),
-        ("postgresql:///x?host=/run/pg&port=7&user=bob", ("/run/pg", 7, "bob", "x")),
-        ("postgresql://db?user=eve", ("db", 5432, "eve", "eve")),
-    ],
-)
-def test_urls(url: str, expected: tuple[object, ...]) -> None:
-    target = address.target_of(url)
-    assert (target.host, target.port, target.user, target.database) == expected
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://ann:secret@db/x", "postgresql://db/x?password=secret", "postgresql://db:x/y",
-        "postgresql://db:0/y", "postgresql://a,b/x", "postgresql://db/x?sslmodus=1",
-        "postgresql://[::1/x", "postgresql://db/x#y", "postgresql://db/x%00", "postgresql://db/x?y",
-    ],
-)  # fmt: skip
-def test_urls_that_are_refused(url: str) -> None:
-    with pytest.raises(errors.InterfaceError) as caught:
-        address.target_of(url)
-    assert caught.value.code == "url.format"
-    assert "secret" not in str(caught.value)
-
-
-def test_passwords_come_from_the_environment_or_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "passwords"
-    file.write_text("# none\nother:*:*:*:x\ndb:5432:*:ann:a\\:b\\\\c\n*:*:*:*:last\n")
-    file.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(file))
-    monkeypatch.delenv("PGPASSWORD", raising=False)
-    assert address.target_of("postgresql://ann@db/x").password == "a:b\\c"
-    target = address.target_of("postgresql://bob@db/x")
-    assert target.password == "last"
-    assert "last" not in repr(target)
-    file.chmod(0o644)
-    assert address.target_of("postgresql://bob@db/x").password is None
-    monkeypatch.setenv("PGPASSWORD", "given")
-    assert address.target_of("postgresql://bob@db/x").password == "given"

@@ -278,5 +278,5 @@ def test_no_server(tmp_path: Any) -> None:
 
 
 def test_another_machine_is_refused_without_tls() -> None:
-    with pytest.raises(ValueError, match="TLS"):
+    with pytest.raises(postgres.TlsError, match="another machine"):
         postgres.Session("192.0.2.1", 5432, "nobody", "nothing", timeout_ms=200)

@@ -1,6 +1,6 @@
 //! What a PostgreSQL server says: messages, and values in their binary forms.
 
-use louver_postgres::decoders::{column, messages, numeric_text};
+use louver_postgres::decoders::{agreed, certificate_hash, column, messages, numeric_text};
 
 const TYPES: [u32; 16] = [
     16, 17, 19, 20, 21, 23, 25, 26, 600, 700, 701, 1082, 1114, 1184, 1700, 2950,
@@ -8,6 +8,10 @@ const TYPES: [u32; 16] = [
 
 pub(crate) fn run(data: &[u8]) {
     let _ = messages(data);
+    assert_eq!(agreed(data).is_ok(), data == b"S");
+    if let Some(hash) = certificate_hash(data) {
+        assert!([32, 48, 64].contains(&hash.len()));
+    }
     if let Ok(text) = numeric_text(data) {
         assert!(text.is_ascii() && !text.is_empty());
     }
@@ -69,8 +73,12 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         message(b'A', b"\0\0\0\x01a\0b\0"),
         message(b't', &[0, 1, 0, 0, 0, 23]),
     ];
+    // A certificate as far as it is read: a body, and how it is signed (ECDSA with SHA-256).
+    let name = [6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+    let certificate = [&[0x30, 16, 0x30, 2, 5, 0, 0x30, 10], name.as_slice()].concat();
     vec![
         answer.concat(),
+        certificate,
         refused.concat(),
         numeric.to_vec(),
         [&[14], numeric.as_slice()].concat(),

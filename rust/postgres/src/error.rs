@@ -16,6 +16,8 @@ pub enum Error {
     Lost(io::Error),
     /// The server sent what the protocol does not allow; the connection is closed.
     Protocol(String),
+    /// There is no TLS with the server, or it is not who it should be. The text says why.
+    Tls(String),
     /// This client does not do what the settings or the server ask for. The text says what.
     Refused(String),
     /// What was to be sent cannot be: a text with a NUL, too many values, rows of another type.
@@ -93,7 +95,7 @@ impl Error {
     /// Whether the connection cannot be used after it.
     pub fn is_fatal(&self) -> bool {
         match self {
-            Self::Lost(_) | Self::Protocol(_) => true,
+            Self::Lost(_) | Self::Protocol(_) | Self::Tls(_) => true,
             Self::Server(error) => matches!(error.severity.as_str(), "FATAL" | "PANIC"),
             Self::Refused(_) | Self::Value(_) => false,
         }
@@ -106,6 +108,7 @@ impl fmt::Display for Error {
             Self::Server(error) => write!(f, "{}: {}", error.code, error.message),
             Self::Lost(error) => write!(f, "the connection is lost: {error}"),
             Self::Protocol(text) => write!(f, "the server broke the protocol: {text}"),
+            Self::Tls(text) => write!(f, "no TLS with the server: {text}"),
             Self::Refused(text) | Self::Value(text) => f.write_str(text),
         }
     }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod arrays;
+mod binding;
 mod cancel;
 mod connection;
 mod copy;
@@ -19,6 +20,8 @@ mod settings;
 mod socket;
 mod startup;
 mod statements;
+mod tls;
+mod trust;
 mod values;
 
 pub use answer::{Description, Field, Reply};
@@ -28,13 +31,15 @@ pub use copy::CopyFormat;
 pub use error::{Error, Result, ServerError};
 pub use oid::Oid;
 pub use rows::{arrow_field, Rows};
-pub use settings::{Host, Secret, Settings};
+pub use settings::{Binding, Check, Host, Identity, Roots, Secret, Settings, Tls};
 pub use statements::Step;
 pub use values::Value;
 
 /// What fuzz targets and tests call with bytes of anybody.
 pub mod decoders {
+    pub use crate::binding::hash as certificate_hash;
     pub use crate::messages::read as messages;
     pub use crate::numeric::text as numeric_text;
     pub use crate::rows::column;
+    pub use crate::tls::agreed;
 }

@@ -36,8 +36,59 @@ impl fmt::Debug for Secret {
 pub enum Host {
     /// The folder of a Unix socket.
     Folder(PathBuf),
-    /// A name or an address of a network. Without TLS, which is not built yet, a loopback one.
+    /// A name or an address of a network. Without TLS, one of a loopback interface.
     Network(String),
+}
+
+/// What is checked of a server's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing: the proof of the password, bound to the certificate, is what proves the server.
+    Nothing,
+    /// That an authority of the roots signed it.
+    Authority,
+    /// That too, and that it names the host.
+    Name,
+}
+
+/// The authorities that sign servers' certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Roots {
+    /// Those of the operating system.
+    System,
+    /// Those of a PEM file.
+    File(PathBuf),
+}
+
+/// Our own certificate, with those between it and its authority, and its key: PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificates.
+    pub certificate: PathBuf,
+    /// The key, which others than its owner must not be able to read.
+    pub key: PathBuf,
+}
+
+/// How a connection is encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// What is checked of the server.
+    pub check: Check,
+    /// Who may sign its certificate.
+    pub roots: Roots,
+    /// What we show, if the server asks.
+    pub identity: Option<Identity>,
+}
+
+/// Whether a password's proof is bound to the TLS session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// It is not.
+    Off,
+    /// It is if the server offers it.
+    Offered,
+    /// It is, or there is no connection.
+    Required,
 }
 
 /// What a connection is opened with.
@@ -45,6 +96,10 @@ pub enum Host {
 pub struct Settings {
     /// Where the server listens.
     pub host: Host,
+    /// How it is encrypted on a network; None only for loopback addresses.
+    pub tls: Option<Tls>,
+    /// Whether the proof of the password is bound to the encryption.
+    pub binding: Binding,
     /// The port, which also names the Unix socket.
     pub port: u16,
     /// The role.

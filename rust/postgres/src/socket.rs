@@ -1,9 +1,12 @@
 //! The bytes of a connection: one message at a time, bounded before it is read.
 
 use crate::error::{Error, Result};
-use crate::settings::{Host, Settings};
+use crate::settings::{Binding, Check, Host, Settings, Tls};
+use crate::startup;
+use crate::tls::{agreed, Channel};
 use bytes::BytesMut;
 use postgres_protocol::message::backend::{Header, Message};
+use postgres_protocol::message::frontend;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -16,6 +19,8 @@ use std::time::Duration;
 /// How often a wait for the server asks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const READ_AT_ONCE: usize = 64 << 10;
+/// Bytes that are made records before they are sent.
+const SEALED_AT_ONCE: usize = 1 << 20;
 
 #[derive(Debug)]
 enum Stream {
@@ -35,6 +40,9 @@ impl AsFd for Stream {
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: Stream,
+    tls: Option<Channel>,
+    /// Records as they come, where there is TLS.
+    records: BytesMut,
     input: BytesMut,
     pub(crate) output: BytesMut,
     most: usize,
@@ -50,7 +58,10 @@ impl Socket {
                 let path = folder.join(format!(".s.PGSQL.{}", settings.port));
                 Stream::Unix(UnixStream::connect(path).map_err(Error::Lost)?)
             }
-            Host::Network(name) => Stream::Tcp(tcp(name, settings.port, timeout)?),
+            Host::Network(name) => {
+                let local = settings.tls.is_none();
+                Stream::Tcp(tcp(name, settings.port, timeout, local)?)
+            }
         };
         let read = Some(LOOK_EVERY);
         match &stream {
@@ -59,21 +70,83 @@ impl Socket {
         }
         .map_err(Error::Lost)?;
         let most = settings.most_message_bytes;
-        let (input, output) = (BytesMut::new(), BytesMut::new());
-        Ok(Self {
+        let mut socket = Self {
             stream,
-            input,
-            output,
+            tls: None,
+            records: BytesMut::new(),
+            input: BytesMut::new(),
+            output: BytesMut::new(),
             most,
             traffic: (0, 0),
-        })
+        };
+        if let (Host::Network(name), Some(tls)) = (&settings.host, &settings.tls) {
+            if tls.check == Check::Nothing && settings.binding != Binding::Required {
+                return Err(Error::Refused(
+                    "without channel binding, a certificate must be checked".to_owned(),
+                ));
+            }
+            socket.encrypt(name, tls, &mut startup::patience(settings))?;
+        }
+        Ok(socket)
+    }
+
+    /// Asks for TLS, and does not go on without.
+    fn encrypt(
+        &mut self,
+        name: &str,
+        tls: &Tls,
+        look: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let mut channel = Channel::new(name, tls)?;
+        frontend::ssl_request(&mut self.output);
+        self.flush()?;
+        while self.input.is_empty() {
+            self.fill(look)?;
+        }
+        agreed(&self.input.split())?;
+        let hello = channel.seal(&[])?;
+        self.tls = Some(channel);
+        self.send(&hello)?;
+        while self.tls.as_ref().is_some_and(Channel::is_handshaking) {
+            self.fill(look).map_err(ended)?;
+            self.send_due()?;
+        }
+        Ok(())
+    }
+
+    /// What binds a password's proof to the TLS session; the outer None without one.
+    pub(crate) fn binding(&self) -> Option<Option<Vec<u8>>> {
+        self.tls.as_ref().map(Channel::binding)
     }
 
     /// Sends what was written to `output`. Where the server does not read on, for it waits until
     /// somebody reads what it answers, this is read meanwhile.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let bytes = self.output.split();
-        let mut left = bytes.as_ref();
+        if self.tls.is_none() {
+            return self.send(&bytes);
+        }
+        for part in bytes.chunks(SEALED_AT_ONCE) {
+            if let Some(channel) = &mut self.tls {
+                let records = channel.seal(part)?;
+                self.send(&records)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what TLS itself has to say.
+    fn send_due(&mut self) -> Result<()> {
+        match &mut self.tls {
+            Some(channel) => {
+                let records = channel.seal(&[])?;
+                self.send(&records)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn send(&mut self, mut left: &[u8]) -> Result<()> {
         while !left.is_empty() {
             match rustix::net::send(
                 &self.stream,
@@ -125,13 +198,18 @@ impl Socket {
     }
 
     fn fill(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let before = self.input.len();
-        self.input.resize(before + READ_AT_ONCE, 0);
-        let read = match &mut self.stream {
-            Stream::Unix(stream) => stream.read(&mut self.input[before..]),
-            Stream::Tcp(stream) => stream.read(&mut self.input[before..]),
+        let raw = if self.tls.is_some() {
+            &mut self.records
+        } else {
+            &mut self.input
         };
-        self.input.truncate(before + *read.as_ref().unwrap_or(&0));
+        let before = raw.len();
+        raw.resize(before + READ_AT_ONCE, 0);
+        let read = match &mut self.stream {
+            Stream::Unix(stream) => stream.read(&mut raw[before..]),
+            Stream::Tcp(stream) => stream.read(&mut raw[before..]),
+        };
+        raw.truncate(before + *read.as_ref().unwrap_or(&0));
         match read {
             Ok(0) => Err(Error::Lost(io::Error::new(
                 ErrorKind::UnexpectedEof,
@@ -139,13 +217,36 @@ impl Socket {
             ))),
             Ok(count) => {
                 self.traffic.0 += count as u64;
-                Ok(())
+                self.unseal()
             }
             Err(error) => match error.kind() {
                 ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => look(),
                 _ => Err(Error::Lost(error)),
             },
         }
+    }
+
+    /// Records that came become bytes of messages.
+    fn unseal(&mut self) -> Result<()> {
+        let Some(channel) = &mut self.tls else {
+            return Ok(());
+        };
+        let opened = channel.open(&self.records, &mut self.input);
+        self.records.clear();
+        opened.inspect_err(|_| {
+            // The server may want to know why we go.
+            let _ = self.send_due();
+        })
+    }
+}
+
+/// A server that goes during the handshake.
+fn ended(error: Error) -> Error {
+    match error {
+        Error::Lost(why) if why.kind() != ErrorKind::TimedOut => {
+            Error::Tls(format!("it ended the handshake ({why})"))
+        }
+        other => other,
     }
 }
 
@@ -166,13 +267,13 @@ pub(crate) fn whole(input: &mut BytesMut, most: usize) -> Result<Option<Message>
     Message::parse(input).map_err(Error::protocol)
 }
 
-fn tcp(name: &str, port: u16, timeout: Duration) -> Result<TcpStream> {
+fn tcp(name: &str, port: u16, timeout: Duration, local: bool) -> Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in (name, port).to_socket_addrs().map_err(Error::Lost)? {
-        if !address.ip().is_loopback() {
-            return Err(Error::Refused(format!(
-                "{name} is another machine, and TLS to PostgreSQL is not built yet: use a tunnel \
-                 to a loopback address"
+        if local && !address.ip().is_loopback() {
+            return Err(Error::Tls(format!(
+                "{name} is another machine, which is not spoken to without it: leave out \
+                 sslmode=disable"
             )));
         }
         match TcpStream::connect_timeout(&address, timeout) {

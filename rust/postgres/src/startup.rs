@@ -1,10 +1,12 @@
 //! The first messages: who asks, and the proof of a password (SCRAM-SHA-256, RFC 5802 and 7677).
 
 use crate::error::{Error, Result, ServerError};
-use crate::settings::Settings;
+use crate::settings::{Binding, Secret, Settings};
 use crate::socket::Socket;
 use fallible_iterator::FallibleIterator;
-use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256, SCRAM_SHA_256};
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding, ScramSha256, SCRAM_SHA_256, SCRAM_SHA_256_PLUS,
+};
 use postgres_protocol::message::backend::{AuthenticationSaslBody, Message};
 use postgres_protocol::message::frontend;
 use std::time::{Duration, Instant};
@@ -25,6 +27,11 @@ pub(crate) fn introduce(socket: &mut Socket, settings: &Settings) -> Result<()> 
     socket.flush()?;
     let mut look = patience(settings);
     match socket.next(&mut look)? {
+        Message::AuthenticationOk if settings.binding == Binding::Required => Err(Error::Tls(
+            "it asks for no password, so that no proof of one binds the channel, as \
+                 channel_binding=require wants it"
+                .to_owned(),
+        )),
         Message::AuthenticationOk => Ok(()),
         Message::AuthenticationSasl(body) => scram(socket, settings, &body, &mut look),
         Message::ErrorResponse(body) => {
@@ -65,18 +72,8 @@ fn scram(
     offered: &AuthenticationSaslBody,
     look: &mut dyn FnMut() -> Result<()>,
 ) -> Result<()> {
-    let mut offers = offered.mechanisms();
-    let mut known = false;
-    while let Some(name) = offers.next().map_err(Error::protocol)? {
-        known |= name == SCRAM_SHA_256;
-    }
-    let Some(password) = settings.password.as_ref().filter(|_| known) else {
-        return Err(Error::Refused(
-            "the server asks for a password, and none is given".to_owned(),
-        ));
-    };
-    let mut proof = ScramSha256::new(password.bytes(), ChannelBinding::unsupported());
-    frontend::sasl_initial_response(SCRAM_SHA_256, proof.message(), &mut socket.output)
+    let (mechanism, mut proof) = begun(socket, settings, offered)?;
+    frontend::sasl_initial_response(mechanism, proof.message(), &mut socket.output)
         .map_err(Error::protocol)?;
     socket.flush()?;
     match socket.next(look)? {
@@ -97,6 +94,49 @@ fn scram(
     match socket.next(look)? {
         Message::AuthenticationOk => Ok(()),
         other => Err(denied(other)),
+    }
+}
+
+/// The mechanism, and the proof that it begins with. Where the server offers no binding although
+/// the channel has TLS, the proof says that we would have bound it: a server whose offer somebody
+/// took away refuses that.
+fn begun(
+    socket: &Socket,
+    settings: &Settings,
+    offered: &AuthenticationSaslBody,
+) -> Result<(&'static str, ScramSha256)> {
+    let mut offers = offered.mechanisms();
+    let (mut plain, mut bound) = (false, false);
+    while let Some(name) = offers.next().map_err(Error::protocol)? {
+        plain |= name == SCRAM_SHA_256;
+        bound |= name == SCRAM_SHA_256_PLUS;
+    }
+    let missing = |text: &str| Err(Error::Refused(text.to_owned()));
+    let Some(password) = settings.password.as_ref().map(Secret::bytes) else {
+        return missing("the server asks for a password, and none is given");
+    };
+    let channel = socket
+        .binding()
+        .filter(|_| settings.binding != Binding::Off);
+    match channel {
+        Some(Some(hash)) if bound => Ok((
+            SCRAM_SHA_256_PLUS,
+            ScramSha256::new(password, ChannelBinding::tls_server_end_point(hash)),
+        )),
+        _ if settings.binding == Binding::Required => Err(Error::Tls(
+            "it offers no channel binding (SCRAM-SHA-256-PLUS), or its certificate allows none, \
+             as channel_binding=require wants it"
+                .to_owned(),
+        )),
+        _ if !plain => missing("the server knows no SCRAM-SHA-256"),
+        Some(Some(_)) => Ok((
+            SCRAM_SHA_256,
+            ScramSha256::new(password, ChannelBinding::unrequested()),
+        )),
+        _ => Ok((
+            SCRAM_SHA_256,
+            ScramSha256::new(password, ChannelBinding::unsupported()),
+        )),
     }
 }
 

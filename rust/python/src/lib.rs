@@ -14,6 +14,7 @@ mod math;
 mod paillier;
 mod parquet;
 mod postgres;
+mod postgres_failures;
 mod postgres_values;
 mod recipe;
 mod sdb;

@@ -1,37 +1,19 @@
 //! `louver._rust.postgres`: sessions of a PostgreSQL server, rows as Arrow.
 
 use crate::ffi::{to_python, PyArray};
+use crate::postgres_failures::{fields, raised, ConnectionLost};
 use crate::postgres_values::Given;
 use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
 use louver_postgres::{
-    arrow_field, Cancel, Connection, CopyFormat, Error, Field, Host, Look, Reply, Rows, Secret,
-    ServerError, Settings, State, Step,
+    arrow_field, Binding, Cancel, Check, Connection, CopyFormat, Field, Host, Identity, Look,
+    Reply, Roots, Rows, Secret, Settings, State, Step, Tls,
 };
-use pyo3::create_exception;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-
-create_exception!(
-    louver._rust.postgres,
-    ServerError_,
-    pyo3::exceptions::PyException,
-    "The server refused a statement; args are one dict of the fields of its error."
-);
-create_exception!(
-    louver._rust.postgres,
-    ConnectionLost,
-    pyo3::exceptions::PyException,
-    "There is no connection any more; args are what is known of why."
-);
-create_exception!(
-    louver._rust.postgres,
-    ProtocolError,
-    pyo3::exceptions::PyException,
-    "The server sent what the protocol does not allow."
-);
 
 /// One session. Its calls run one after the other; `cancel` may be called from any thread.
 #[pyclass(frozen, module = "louver._rust.postgres")]
@@ -42,10 +24,15 @@ struct Session {
 
 #[pymethods]
 impl Session {
-    /// Opens a session. `host` is the folder of a Unix socket where it begins with `/`.
+    /// Opens a session. `host` is the folder of a Unix socket where it begins with `/`. `tls` is
+    /// `(what is checked: "nothing", "authority" or "name", the file of the roots or None for the
+    /// system's, None or the files of our certificate and its key)`; without, only loopback
+    /// addresses are connected to. `binding` of the password's proof to it: "off", "offered" or
+    /// "required".
     #[new]
     #[pyo3(signature = (host, port, user, database, password=None, parameters=Vec::new(),
-                        timeout_ms=10_000, most_message_bytes=1 << 30))]
+                        timeout_ms=10_000, most_message_bytes=1 << 30, tls=None,
+                        binding="offered"))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -57,6 +44,8 @@ impl Session {
         parameters: Vec<(String, String)>,
         timeout_ms: u64,
         most_message_bytes: usize,
+        tls: Option<GivenTls>,
+        binding: &str,
     ) -> PyResult<Self> {
         let host = if host.starts_with('/') {
             Host::Folder(host.into())
@@ -66,6 +55,13 @@ impl Session {
         let password = password.map(Secret::new);
         let settings = Settings {
             host,
+            tls: tls.map(given_tls).transpose()?,
+            binding: match binding {
+                "off" => Binding::Off,
+                "offered" => Binding::Offered,
+                "required" => Binding::Required,
+                _ => return Err(PyValueError::new_err("unknown binding")),
+            },
             port,
             user,
             database,
@@ -290,6 +286,22 @@ impl Session {
     }
 }
 
+type GivenTls = (String, Option<PathBuf>, Option<(PathBuf, PathBuf)>);
+
+fn given_tls((check, roots, identity): GivenTls) -> PyResult<Tls> {
+    let check = match check.as_str() {
+        "nothing" => Check::Nothing,
+        "authority" => Check::Authority,
+        "name" => Check::Name,
+        _ => return Err(PyValueError::new_err("unknown check")),
+    };
+    Ok(Tls {
+        check,
+        roots: roots.map_or(Roots::System, Roots::File),
+        identity: identity.map(|(certificate, key)| Identity { certificate, key }),
+    })
+}
+
 type Described = (String, u32, i32, u32, i16);
 
 fn described(field: Field) -> Described {
@@ -325,44 +337,7 @@ fn arrays(py: Python<'_>, rows: Rows) -> PyResult<Vec<Bound<'_, PyAny>>> {
         .collect()
 }
 
-fn fields<'py>(py: Python<'py>, error: &ServerError) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    let texts = [
-        ("severity", &error.severity),
-        ("code", &error.code),
-        ("message", &error.message),
-        ("detail", &error.detail),
-        ("hint", &error.hint),
-        ("schema", &error.schema),
-        ("table", &error.table),
-        ("column", &error.column),
-        ("datatype", &error.datatype),
-        ("constraint", &error.constraint),
-        ("context", &error.context),
-    ];
-    for (name, text) in texts {
-        dict.set_item(name, text)?;
-    }
-    dict.set_item("position", error.position)?;
-    Ok(dict)
-}
-
-pub(crate) fn raised(error: Error) -> PyErr {
-    match error {
-        Error::Server(said) => Python::attach(|py| match fields(py, &said) {
-            Ok(dict) => ServerError_::new_err(dict.unbind()),
-            Err(error) => error,
-        }),
-        Error::Lost(why) => ConnectionLost::new_err(why.to_string()),
-        Error::Protocol(text) => ProtocolError::new_err(text),
-        Error::Refused(text) | Error::Value(text) => PyValueError::new_err(text),
-    }
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
     module.add_class::<Session>()?;
-    module.add("ServerError", py.get_type::<ServerError_>())?;
-    module.add("ConnectionLost", py.get_type::<ConnectionLost>())?;
-    module.add("ProtocolError", py.get_type::<ProtocolError>())
+    crate::postgres_failures::register(module)
 }

@@ -1,7 +1,7 @@
 //! Python's values as those of a statement for PostgreSQL.
 
 use crate::ffi::PyArray;
-use crate::postgres::raised;
+use crate::postgres_failures::raised;
 use louver_postgres::Value;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -14,6 +14,12 @@ class ConnectionLost(Exception):
 class ProtocolError(Exception):
     """The server sent what the protocol does not allow."""
 
+class TlsError(Exception):
+    """There is no TLS with the server, or it is not who it should be; args say why."""
+
+class Refused(Exception):
+    """The client does not do what the server asks for; args say what."""
+
 _Column = tuple[str, int, int, int, int]
 _Value = None | bool | int | float | str | bytes | tuple[pa.Array, int]
 
@@ -29,6 +35,8 @@ class Session:
         parameters: Sequence[tuple[str, str]] = ...,
         timeout_ms: int = 10_000,
         most_message_bytes: int = ...,
+        tls: tuple[str, str | None, tuple[str, str] | None] | None = None,
+        binding: str = "offered",
     ) -> Session: ...
     def describe(self, sql: str, types: Sequence[int] = ...) -> tuple[list[int], list[_Column]]: ...
     def run(

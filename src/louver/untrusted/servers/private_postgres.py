@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,19 +44,26 @@ _NOBODY = 65534
 _UNSHARE = ("unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}")
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 _PATIENCE_S = 30.0
+Prepared = Callable[[Path], Mapping[str, str]]
 _LOG_CHARACTERS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs, and the folder of its socket."""
+    """A server that runs: the folder of its socket, and its port, which names the socket."""
 
     folder: Path
     process: subprocess.Popen[bytes]
+    port: int = PORT
 
-    def url(self, database: str) -> str:
-        """The URL of one of its databases."""
-        return f"postgresql:///{database}?host={self.folder}&port={PORT}&user={USER}"
+    @property
+    def socket(self) -> Path:
+        """The file of its socket."""
+        return self.folder / f".s.PGSQL.{self.port}"
+
+    def url(self, database: str = "postgres", user: str = USER) -> str:
+        """The URL of one of its databases, by the socket."""
+        return f"postgresql:///{database}?host={self.folder}&port={self.port}&user={user}"
 
 
 def wheel_binaries() -> Path | None:
@@ -68,42 +75,66 @@ def wheel_binaries() -> Path | None:
 
 
 @contextmanager
-def started(binaries: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[Server]:
-    """A new server, in a folder of its own."""
+def started(
+    binaries: Path,
+    settings: Mapping[str, str] = SETTINGS,
+    prepared: Prepared | None = None,
+    port: int = PORT,
+) -> Iterator[Server]:
+    """A new server, in a folder of its own. ``prepared`` is given the folder of its data before it
+    starts, and gives more settings.
+    """
     # The names of sockets are short, and the folders above are open to the server's user.
     folder = Path(tempfile.mkdtemp(prefix="louver-pg-", dir="/tmp"))
     try:
-        if not os.getuid() and not _has_name_spaces():
-            os.chown(folder, _NOBODY, _NOBODY)
+        given(folder)
         with (folder / "log").open("wb") as log:
-            yield from _serving(binaries, folder, log, settings)
+            process = _begun(binaries, folder, log, settings, prepared, port)
+            try:
+                server = Server(folder, process, port)
+                _wait(server)
+                yield server
+            finally:
+                _end(process)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _serving(
-    binaries: Path, folder: Path, log: IO[bytes], settings: Mapping[str, str]
-) -> Iterator[Server]:
+def given(path: Path) -> Path:
+    """A file or folder that the server may have as its own."""
+    if not os.getuid() and not _has_name_spaces():
+        os.chown(path, _NOBODY, _NOBODY)
+    return path
+
+
+def _begun(
+    binaries: Path,
+    folder: Path,
+    log: IO[bytes],
+    settings: Mapping[str, str],
+    prepared: Prepared | None,
+    port: int,
+) -> subprocess.Popen[bytes]:
     data = folder / "data"
     initdb = [
         str(binaries / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8",
         "--locale=C.UTF-8", "--no-sync", "--no-instructions",
     ]  # fmt: skip
-    options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    run = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT)]
     if _run(initdb, log).wait():
         raise _failed(folder)
-    process = _run([*run, *options], log)
+    chosen = {**settings, **(prepared(data) if prepared else {})}
+    options = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
+    run = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(port)]
+    return _run([*run, *options], log)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGINT)
     try:
-        _wait(folder, process)
-        yield Server(folder, process)
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _run(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -138,17 +169,17 @@ def _has_name_spaces() -> bool:
     return not done.returncode
 
 
-def _wait(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    socket, end = folder / f".s.PGSQL.{PORT}", time.monotonic() + _PATIENCE_S
-    while time.monotonic() < end and process.poll() is None:
-        if socket.exists():
+def _wait(server: Server) -> None:
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end and server.process.poll() is None:
+        if server.socket.exists():
             try:
-                postgres.Session(str(folder), PORT, USER, "postgres").close()
+                postgres.Session(str(server.folder), server.port, USER, "postgres").close()
                 return
             except (postgres.ServerError, postgres.ConnectionLost):
                 pass
         time.sleep(0.02)
-    raise _failed(folder)
+    raise _failed(server.folder)
 
 
 def _failed(folder: Path) -> errors.Error:

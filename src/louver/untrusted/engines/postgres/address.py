@@ -9,90 +9,131 @@ from __future__ import annotations
 import getpass
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
 
-from louver import errors
+from louver.untrusted.engines.postgres.encryption import PARAMETERS, Encryption, encryption_of
+from louver.untrusted.engines.postgres.wrong_url import wrong
 
 DEFAULT_PORT = 5432
 #: Where servers put their sockets, by the distribution.
 SOCKET_FOLDERS = ("/var/run/postgresql", "/tmp")  # noqa: S108 - PostgreSQL's own default
 _PARAMETERS = frozenset(
-    ("host", "port", "user", "dbname", "application_name", "connect_timeout", "lock_timeout")
-)
+    (
+        "host", "port", "user", "dbname", "application_name", "connect_timeout", "lock_timeout",
+        "target_session_attrs", *PARAMETERS,
+    )
+)  # fmt: skip
+_ATTRIBUTES = ("any", "primary", "read-write")
+_MOST_HOSTS = 16
 _DEFAULT_TIMEOUT_S = 10
 _DEFAULT_LOCK_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """A server, by a name or address, or by a folder of sockets, which begins with a slash."""
+
+    name: str
+    port: int
+    encryption: Encryption = field(default_factory=Encryption)
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
-    """A database on a server, and the role that asks. ``host`` is a folder of sockets where it
-    begins with a slash; ``lock_ms``: how long to wait for another transaction, in milliseconds.
+    """A database and the role that asks. Of several ``hosts`` the first is taken that answers, and
+    is what ``attributes`` says: any, a primary, or one that is read-write. ``lock_ms``: how long to
+    wait for another transaction, in milliseconds.
     """
 
-    host: str
-    port: int
+    hosts: tuple[Host, ...]
     user: str
     database: str
     application: str = "louver"
     timeout_s: int = _DEFAULT_TIMEOUT_S
     lock_ms: int = _DEFAULT_LOCK_MS
-    password: str | None = field(default=None, repr=False)
+    attributes: str = "any"
 
     @property
     def address(self) -> str:
         """A stable name of the database."""
+        return self.address_of(self.hosts)
+
+    def address_of(self, hosts: Sequence[Host]) -> str:
+        """The database at some of the hosts."""
         name = quote(self.database, safe="")
-        if self.host.startswith("/"):
-            return f"postgresql:///{name}?host={quote(self.host)}&port={self.port}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"postgresql://{host}:{self.port}/{name}"
+        if len(hosts) == 1 and hosts[0].name.startswith("/"):
+            return f"postgresql:///{name}?host={quote(hosts[0].name)}&port={hosts[0].port}"
+        return f"postgresql://{','.join(map(_written, hosts))}/{name}"
 
 
 def target_of(url: str) -> Target:
     """What a URL names; ``url.format`` for one that cannot be read."""
     rest = url.partition("://")[2]
     if "#" in rest or "\0" in unquote(rest):
-        raise _wrong("a character that no part of it can have")
+        raise wrong("a character that no part of it can have")
     rest, _, query = rest.partition("?")
     authority, _, path = rest.partition("/")
     given = _parameters(query)
     who, at, where = authority.rpartition("@")
     if at and ":" in who:
-        raise _wrong("it holds a password, which belongs into PGPASSWORD or ~/.pgpass")
-    host, port = _host_and_port(where)
+        raise wrong("it holds a password, which belongs into PGPASSWORD or ~/.pgpass")
     user = given.get("user") or unquote(who) or os.environ.get("PGUSER") or getpass.getuser()
-    host = given.get("host") or host or os.environ.get("PGHOST") or _default_host()
-    port_text = given.get("port") or port or os.environ.get("PGPORT") or str(DEFAULT_PORT)
     name = given.get("dbname") or unquote(path) or os.environ.get("PGDATABASE") or user
-    if "," in host or "," in port_text:
-        raise _wrong("several hosts, of which only one is spoken to")
-    number = _number("port", port_text, 65_535)
+    attributes = given.get("target_session_attrs", "any")
+    if attributes not in _ATTRIBUTES:
+        raise wrong(f"target_session_attrs is one of {', '.join(_ATTRIBUTES)}")
     return Target(
-        host,
-        number,
+        _hosts(where, given, name, user),
         user,
         name,
         given.get("application_name", "louver"),
         _number("connect_timeout", given.get("connect_timeout", str(_DEFAULT_TIMEOUT_S)), 3_600),
         _number("lock_timeout", given.get("lock_timeout", str(_DEFAULT_LOCK_MS)), 3_600_000),
-        os.environ.get("PGPASSWORD") or _from_file(host, number, name, user),
+        attributes,
     )
+
+
+def _hosts(where: str, given: dict[str, str], database: str, user: str) -> tuple[Host, ...]:
+    pairs = [_host_and_port(part) for part in where.split(",")]
+    names = given.get("host") or ",".join(name for name, _ in pairs)
+    names = names if names.strip(",") else os.environ.get("PGHOST") or _default_host()
+    ports = given.get("port") or ",".join(port for _, port in pairs)
+    ports = ports if ports.strip(",") else os.environ.get("PGPORT") or str(DEFAULT_PORT)
+    listed, numbers = names.split(","), ports.split(",")
+    numbers = numbers * len(listed) if len(numbers) == 1 else numbers
+    if len(numbers) != len(listed):
+        raise wrong("it has another number of ports than of hosts")
+    if len(listed) > _MOST_HOSTS or not all(listed):
+        raise wrong(f"a host without a name, or more hosts than {_MOST_HOSTS}")
+    hosts = []
+    for name, text in zip(listed, numbers, strict=True):
+        port = _number("port", text or str(DEFAULT_PORT), 65_535)
+        password = os.environ.get("PGPASSWORD") or _from_file(name, port, database, user)
+        hosts.append(Host(name, port, encryption_of(name, given), password))
+    return tuple(hosts)
+
+
+def _written(host: Host) -> str:
+    name = quote(host.name, safe="") if host.name.startswith("/") else host.name
+    return f"[{name}]:{host.port}" if ":" in name else f"{name}:{host.port}"
 
 
 def _parameters(query: str) -> dict[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
-        raise _wrong("what follows ? is not name=value") from None
+        raise wrong("what follows ? is not name=value") from None
     given = dict(pairs)
     if "password" in given:
-        raise _wrong("it holds a password, which belongs into PGPASSWORD or ~/.pgpass")
+        raise wrong("it holds a password, which belongs into PGPASSWORD or ~/.pgpass")
     unknown = sorted(set(given) - _PARAMETERS)
     if unknown:
         known = ", ".join(sorted(_PARAMETERS))
-        raise _wrong(f"{unknown[0]!r:.40} is none of the parameters {known}")
+        raise wrong(f"{unknown[0]!r:.40} is none of the parameters {known}")
     return given
 
 
@@ -100,7 +141,7 @@ def _host_and_port(where: str) -> tuple[str, str]:
     if where.startswith("["):
         host, end, port = where[1:].partition("]")
         if not end or (port and not port.startswith(":")):
-            raise _wrong("an address in brackets that does not end")
+            raise wrong("an address in brackets that does not end")
         return host, port[1:]
     host, _, port = where.partition(":")
     return unquote(host), port
@@ -108,7 +149,7 @@ def _host_and_port(where: str) -> tuple[str, str]:
 
 def _number(name: str, text: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 9 and 0 < int(text) <= most):
-        raise _wrong(f"{name} is not a number from 1 to {most}")
+        raise wrong(f"{name} is not a number from 1 to {most}")
     return int(text)
 
 
@@ -151,7 +192,3 @@ def _fields(line: str) -> list[str]:
         else:
             fields[-1] += next(rest, "") if character == "\\" else character
     return fields
-
-
-def _wrong(detail: str) -> errors.Error:
-    return errors.make("url.format", detail=f"of postgresql://user@host:port/database, {detail}")

@@ -33,16 +33,13 @@ from louver.untrusted.engines.postgres.control_texts import (
     is_control,
 )
 from louver.untrusted.engines.postgres.failures import translated
+from louver.untrusted.engines.postgres.opening import opened
 from louver.untrusted.engines.postgres.portal import PortalStream
 from louver.wire import control
 from louver.wire.messages import Constant, Statement
 
 FEW_ROWS = 1_000
 """Rows that are inserted as bound arrays in one round trip; more go by COPY."""
-_PARAMETERS = [
-    ("TimeZone", "UTC"), ("DateStyle", "ISO, YMD"), ("extra_float_digits", "1"),
-    ("standard_conforming_strings", "on"),
-]  # fmt: skip
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _READ = _BEGIN + " READ ONLY"
 _COUNTED = re.compile(r"^(?:INSERT \d+|[A-Z]+) (?P<rows>\d+)$")
@@ -318,13 +315,7 @@ class PostgresEngine:
             session.close()
             session = self._session = None
         if session is None:
-            target = self._target
-            with translated(self.address):
-                session = self._session = postgres.Session(
-                    target.host, target.port, target.user, target.database, target.password,
-                    [*_PARAMETERS, ("application_name", target.application)],
-                    target.timeout_s * 1000,
-                )  # fmt: skip
+            session = self._session = opened(self._target)
         return session
 
     def _settle(self) -> None:

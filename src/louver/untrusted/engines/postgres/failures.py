@@ -42,6 +42,10 @@ class translated:  # noqa: N801 - reads as a verb where it is used
         if isinstance(error, postgres.ConnectionLost):
             code = "server.unsure" if self._unsure else "server.lost"
             raise errors.make(code, place=self._address, detail=str(error)) from error
+        if isinstance(error, postgres.TlsError):
+            raise errors.make("server.tls", place=self._address, detail=str(error)) from error
+        if isinstance(error, postgres.Refused):
+            raise errors.make("server.denied", place=self._address, detail=str(error)) from error
         if isinstance(error, postgres.ProtocolError):
             raise errors.make("reply.format", detail=str(error)) from error
         if isinstance(error, ValueError):
