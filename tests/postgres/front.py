@@ -36,6 +36,11 @@ class Front:
     seen: list[str | None] = field(default_factory=list)
     opened: list[socket.socket] = field(default_factory=list)
 
+    @property
+    def url(self) -> str:
+        """Of a database of the server behind it, by TCP."""
+        return f"postgresql://louver@127.0.0.1:{self.port}/postgres"
+
     def serve(self, listener: socket.socket) -> None:
         """Take clients until the listener is closed."""
         while True:

@@ -6,23 +6,38 @@ import atexit
 import functools
 import itertools
 import os
+import signal
 import socket
-from contextlib import AbstractContextManager
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from louver._rust import postgres
 from louver.untrusted.engines.postgres import PostgresEngine, open_url
 from louver.untrusted.servers import private_postgres
-from louver.untrusted.servers.private_postgres import PORT, USER, Prepared, Server, given
+from louver.untrusted.servers.private_postgres import (
+    PORT,
+    USER,
+    Prepared,
+    Server,
+    folder_of_a_server,
+    given,
+)
 
 __all__ = [
-    "PORT", "USER", "Server", "binaries", "database_url", "environment", "free_port", "given",
-    "new_engine", "shared", "started",
+    "PORT", "USER", "Server", "alongside", "binaries", "database_url", "environment",
+    "folder_of_a_server", "free_port", "given", "has_disks", "new_engine", "restarted", "shared",
+    "started",
 ]  # fmt: skip
 _SYSTEM = Path("/usr/lib/postgresql")
 _SETTINGS = private_postgres.SETTINGS | {
     "max_connections": "60", "max_prepared_transactions": "20", "autovacuum": "off",
 }  # fmt: skip
+_UNSHARE_DISK = ["unshare", "--user", "--map-root-user", "--mount"]
+_MOUNT = 'mkdir -p "$2" && mount -t tmpfs -o "size=$1" louver "$2" && shift 2 && exec "$@"'
+_PATIENCE_S = 30.0
 _numbers = itertools.count()
 
 
@@ -38,10 +53,67 @@ def binaries() -> dict[str, Path]:
 
 
 def started(
-    folder: Path, prepared: Prepared | None = None, port: int = PORT
+    folder: Path,
+    prepared: Prepared | None = None,
+    port: int = PORT,
+    *,
+    origin: Server | None = None,
+    disk: str = "",
 ) -> AbstractContextManager[Server]:
-    """A new server of these binaries, see `private_postgres.started`."""
-    return private_postgres.started(folder, _SETTINGS, prepared, port)
+    """A new server of these binaries, see `private_postgres.started`; the standby of ``origin``
+    where one is given. ``disk`` is the size of a file system of its own, at the folder `disk`.
+    """
+
+    def copied(binaries: Path, data: Path) -> list[str]:
+        assert origin is not None
+        return [
+            str(binaries / "pg_basebackup"), "-D", str(data), "-U", USER, "-h", str(origin.folder),
+            "-p", str(origin.port), "-R", "-c", "fast", "--no-sync",
+        ]  # fmt: skip
+
+    def around(own: Path) -> list[str]:
+        if not disk:
+            return []
+        return [*_UNSHARE_DISK, "sh", "-c", _MOUNT, "sh", disk, str(own / "disk")]
+
+    fill = private_postgres.initdb if origin is None else copied
+    return private_postgres.started(folder, _SETTINGS, prepared, port, fill=fill, around=around)
+
+
+@contextmanager
+def alongside(command: list[str], folder: Path, awaited: Path) -> Iterator[None]:
+    """Another program for as long as the block runs, once it has made a file."""
+    with (folder / "log").open("wb") as log:
+        process = private_postgres.run(command, log)
+        try:
+            end = time.monotonic() + _PATIENCE_S
+            while not awaited.exists():
+                if time.monotonic() > end or process.poll() is not None:
+                    raise RuntimeError((folder / "log").read_text()[-2000:])
+                time.sleep(0.02)
+            yield
+        finally:
+            process.terminate()
+            process.wait(_PATIENCE_S)
+
+
+def restarted(server: Server, how: signal.Signals = signal.SIGINT) -> None:
+    """End a server (SIGINT: its sessions at once; SIGQUIT: as if it were killed), and start it."""
+    server.process.send_signal(how)
+    server.process.wait(_PATIENCE_S)
+    with (server.folder / "log").open("ab") as log:
+        server.process = private_postgres.run(server.command, log)
+    private_postgres.wait(server)
+
+
+def has_disks() -> bool:
+    """Whether a server can have a file system of its own: in a name space where users may."""
+    return (
+        private_postgres.has_name_spaces()
+        and not subprocess.run(
+            [*_UNSHARE_DISK, "true"], check=False, capture_output=True
+        ).returncode
+    )
 
 
 def free_port() -> int:

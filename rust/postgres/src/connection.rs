@@ -5,7 +5,9 @@ use crate::error::{Error, Result, ServerError};
 use crate::settings::Settings;
 use crate::socket::Socket;
 use crate::startup;
-use crate::statements::Statements;
+use crate::statements::{Statements, Step};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 use std::collections::{HashMap, VecDeque};
@@ -65,25 +67,55 @@ impl Connection {
             cancel,
             state: State::Idle,
             broken: false,
-            statements: Statements::default(),
+            statements: Statements::new(),
             parameters: HashMap::new(),
             notices: VecDeque::new(),
             notifications: VecDeque::new(),
         };
+        let mut greeted = None;
         loop {
             match connection.socket.next(&mut patience)? {
                 Message::BackendKeyData(body) => {
+                    greeted = Some(body.process_id());
                     connection
                         .cancel
                         .set_key(body.process_id(), body.secret_key());
                 }
-                Message::ReadyForQuery(_) => return Ok(connection),
+                Message::ReadyForQuery(_) => {
+                    connection.statements.persistent = greeted == Some(connection.process()?);
+                    return Ok(connection);
+                }
                 Message::ErrorResponse(body) => {
                     return Err(Error::Server(Box::new(ServerError::read(body.fields())?)));
                 }
                 other => connection.aside(other)?,
             }
         }
+    }
+
+    /// The process that answers. It is another one than the one that greeted us where a pooler
+    /// hands our statements to one session after another.
+    fn process(&mut self) -> Result<i32> {
+        let step = Step {
+            sql: "SELECT pg_catalog.pg_backend_pid()",
+            values: Vec::new(),
+        };
+        let replies = self.run(&[step], &mut || false)?;
+        let columns = replies
+            .into_iter()
+            .next()
+            .map(|reply| reply.rows.finish().1);
+        columns
+            .as_deref()
+            .and_then(|columns| columns.first()?.as_primitive_opt::<Int32Type>())
+            .filter(|numbers| numbers.len() == 1)
+            .map(|numbers| numbers.value(0))
+            .ok_or_else(unexpected)
+    }
+
+    /// Whether statements stay prepared: they do unless a pooler is in between.
+    pub fn keeps_statements(&self) -> bool {
+        self.statements.persistent
     }
 
     /// What ends a statement of this session.

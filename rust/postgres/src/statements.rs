@@ -11,13 +11,16 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 use postgres_protocol::IsNull;
+use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 
 /// So many statements stay prepared; the one that was used longest ago goes.
 const MOST_STATEMENTS: usize = 256;
 const BINARY: [i16; 1] = [1];
 /// The plan of a statement is void, or its name is not known (a pooler gave us another session).
-const PREPARE_ANEW: [&str; 2] = ["0A000", "26000"];
+const PREPARE_ANEW: [&str; 2] = ["0A000", UNKNOWN_STATEMENT];
+const UNKNOWN_STATEMENT: &str = "26000";
 
 /// One statement of a pipeline.
 pub struct Step<'a> {
@@ -31,10 +34,26 @@ pub struct Step<'a> {
 type Key = (String, Vec<Oid>);
 
 /// The statements that a session has prepared.
-#[derive(Default)]
 pub(crate) struct Statements {
     prepared: HashMap<Key, Prepared>,
     clock: u64,
+    /// Begins their names: behind a pooler that is not noticed, no other client's statement has it.
+    prefix: String,
+    /// Whether they stay prepared. Where not, each is sent without a name, and all that belongs to
+    /// it with it.
+    pub(crate) persistent: bool,
+}
+
+impl Statements {
+    pub(crate) fn new() -> Self {
+        let random = RandomState::new().build_hasher().finish();
+        Self {
+            prepared: HashMap::new(),
+            clock: 0,
+            prefix: format!("louver_{random:016x}"),
+            persistent: false,
+        }
+    }
 }
 
 struct Prepared {
@@ -124,9 +143,15 @@ impl Connection {
             }
             Ok(())
         });
+        if !self.statements.persistent {
+            self.statements.prepared.clear();
+        }
         if let Err(error) = done {
             let all = matches!(&error, Error::Server(said) if prepares_anew(said));
             self.forget(&keys, all);
+            // Nobody but a pooler takes a statement away.
+            self.statements.persistent &=
+                !matches!(&error, Error::Server(said) if said.code == UNKNOWN_STATEMENT);
             return Err(error);
         }
         if replies.len() == steps.len() {
@@ -153,12 +178,17 @@ impl Connection {
         let types: Vec<Oid> = step.values.iter().map(Value::oid).collect();
         let key = (step.sql.to_owned(), types);
         self.statements.clock += 1;
-        let name = if let Some(prepared) = self.statements.prepared.get_mut(&key) {
+        let known = self.statements.prepared.get_mut(&key);
+        let name = if let Some(prepared) = known.filter(|_| self.statements.persistent) {
             prepared.used = self.statements.clock;
             prepared.name.clone()
         } else {
-            self.make_room()?;
-            let name = format!("s{}", self.statements.clock);
+            let name = if self.statements.persistent {
+                self.make_room()?;
+                format!("{}_{}", self.statements.prefix, self.statements.clock)
+            } else {
+                String::new()
+            };
             self.parse(&name, step.sql, &key.1)?;
             frontend::describe(b'S', &name, &mut self.socket.output).map_err(unsendable)?;
             let prepared = Prepared {

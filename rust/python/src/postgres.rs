@@ -218,6 +218,11 @@ impl Session {
         self.with(py, |connection, _| Ok(connection.traffic()))
     }
 
+    /// Whether statements stay prepared: they do unless a pooler is in between.
+    fn keeps_statements(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |connection, _| Ok(connection.keeps_statements()))
+    }
+
     /// What the server says of itself.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = self.with(py, |connection, _| Ok(connection.parameters.clone()))?;

@@ -48,13 +48,16 @@ Prepared = Callable[[Path], Mapping[str, str]]
 _LOG_CHARACTERS = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Server:
-    """A server that runs: the folder of its socket, and its port, which names the socket."""
+    """A server that runs: the folder of its socket and of its ``data``, its command, and its port,
+    which names the socket.
+    """
 
     folder: Path
+    command: list[str]
+    port: int
     process: subprocess.Popen[bytes]
-    port: int = PORT
 
     @property
     def socket(self) -> Path:
@@ -74,58 +77,65 @@ def wheel_binaries() -> Path | None:
     return Path(wheel.origin).parent / "pginstall" / "bin"
 
 
+def initdb(binaries: Path, data: Path) -> list[str]:
+    """What fills the folder of a new server's data."""
+    return [
+        str(binaries / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8",
+        "--locale=C.UTF-8", "--no-sync", "--no-instructions",
+    ]  # fmt: skip
+
+
 @contextmanager
 def started(
     binaries: Path,
     settings: Mapping[str, str] = SETTINGS,
     prepared: Prepared | None = None,
     port: int = PORT,
+    *,
+    fill: Callable[[Path, Path], list[str]] = initdb,
+    around: Callable[[Path], Sequence[str]] = lambda _: (),
 ) -> Iterator[Server]:
-    """A new server, in a folder of its own. ``prepared`` is given the folder of its data before it
-    starts, and gives more settings.
+    """A new server, in a folder of its own.
+
+    Args:
+        binaries: the folder of `initdb` and `postgres`.
+        settings: those of its configuration.
+        prepared: is given the folder of its data before it starts, and gives more settings.
+        port: names the socket; settings say whether it listens on it.
+        fill: the command that makes its data, of the binaries and the folder of the data.
+        around: what stands in front of the server's command, of its folder.
     """
+    with folder_of_a_server() as folder, (folder / "log").open("wb") as log:
+        data = folder / "data"
+        if run(fill(binaries, data), log).wait():
+            raise _failed(folder)
+        chosen = {**settings, **(prepared(data) if prepared else {})}
+        command = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(port)]
+        command += [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
+        server = Server(folder, command, port, run(command, log, around(folder)))
+        try:
+            wait(server)
+            yield server
+        finally:
+            _end(server.process)
+
+
+@contextmanager
+def folder_of_a_server() -> Iterator[Path]:
+    """A new folder that a server may have as its own, removed with all that it holds."""
     # The names of sockets are short, and the folders above are open to the server's user.
     folder = Path(tempfile.mkdtemp(prefix="louver-pg-", dir="/tmp"))
     try:
-        given(folder)
-        with (folder / "log").open("wb") as log:
-            process = _begun(binaries, folder, log, settings, prepared, port)
-            try:
-                server = Server(folder, process, port)
-                _wait(server)
-                yield server
-            finally:
-                _end(process)
+        yield given(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def given(path: Path) -> Path:
-    """A file or folder that the server may have as its own."""
-    if not os.getuid() and not _has_name_spaces():
+    """A file or folder that a server may have as its own."""
+    if not os.getuid() and not has_name_spaces():
         os.chown(path, _NOBODY, _NOBODY)
     return path
-
-
-def _begun(
-    binaries: Path,
-    folder: Path,
-    log: IO[bytes],
-    settings: Mapping[str, str],
-    prepared: Prepared | None,
-    port: int,
-) -> subprocess.Popen[bytes]:
-    data = folder / "data"
-    initdb = [
-        str(binaries / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8",
-        "--locale=C.UTF-8", "--no-sync", "--no-instructions",
-    ]  # fmt: skip
-    if _run(initdb, log).wait():
-        raise _failed(folder)
-    chosen = {**settings, **(prepared(data) if prepared else {})}
-    options = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
-    run = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(port)]
-    return _run([*run, *options], log)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -137,11 +147,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _run(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """As a user that a server accepts, in a session that Ctrl-C does not reach."""
+def run(
+    command: Sequence[str], log: IO[bytes], around: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
+    """As a user that a server accepts, in a session that Ctrl-C does not reach. What is ``around``
+    it makes a name space of users where root is root.
+    """
     words, owner = list(command), None
-    if not os.getuid():
-        if _has_name_spaces():
+    if around:
+        words = [*around, *_UNSHARE, *words]
+    elif not os.getuid():
+        if has_name_spaces():
             words = [*_UNSHARE, *words]
         else:
             owner = _NOBODY
@@ -162,14 +178,16 @@ def _die_with_parent() -> None:
 
 
 @functools.cache
-def _has_name_spaces() -> bool:
+def has_name_spaces() -> bool:
+    """Whether root may be somebody else in a name space of users."""
     if shutil.which(_UNSHARE[0]) is None:
         return False
     done = subprocess.run([*_UNSHARE, "true"], check=False, capture_output=True)  # noqa: S603
     return not done.returncode
 
 
-def _wait(server: Server) -> None:
+def wait(server: Server) -> None:
+    """Until it answers."""
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end and server.process.poll() is None:
         if server.socket.exists():
