@@ -66,6 +66,7 @@ class Backend:
         storage: "server" where SQL reaches the rows, "files" where they are files of a lake.
         computes: whether it runs queries; else rows are only fetched.
         narrowed: the leak of a narrowed read: "rows" or "files".
+        probe: a query for what one server of this engine has and another has not; "" for none.
         keys_choose: whether keys read of one table choose what is fetched of another.
         catalog_counts: whether the catalog counts rows, and so changes with them; else the
             tables themselves do.
@@ -91,6 +92,7 @@ class Backend:
     storage: str = "server"
     computes: bool = True
     narrowed: str = "rows"
+    probe: str = ""
     keys_choose: bool = False
     catalog_counts: bool = True
     concurrent: bool = False
@@ -114,6 +116,10 @@ class Backend:
         if row.layers and not self.has("adjust"):
             return False
         return set(row.functions) <= self.functions | set(self.operations)
+
+    def having(self, extensions: Sequence[str]) -> Backend:
+        """The backend of a server that answered the probe with these."""
+        return self
 
     def operation(self, name: str, *operands: Node) -> Sql | None:
         """What the server computes of operands; None where it cannot."""

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.backends import comparisons
+from louver.trusted.backends import comparisons, postgres_layers
 from louver.trusted.backends.backend import Backend, Leaf, TypeOf
 from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Table
@@ -33,8 +33,6 @@ _KINDS = {**dict.fromkeys(_INTEGERS, "integer"), "VARCHAR": "text", "DATE": "dat
 _REPEATED = re.compile(r'Key \("?\w+"?\)=\((?P<value>[0-9a-f-]{36})\) already exists')
 #: Dates that PostgreSQL writes and reads as DuckDB does.
 _DAY = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
-_PAD = "encode(substr(sha256({keys} || int8send(row_id)), {first}, 8), 'hex')"
-_NO_CODE = "'00000000-0000-0000-0000-000000000000'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +82,17 @@ class Postgres(Backend):
         return f"UPDATE {target} SET {changes} FROM {rows} WHERE t.row_id = {rows}.{key}"
 
     def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
-        """A code without its outermost layer: its row's pad is SHA-256 (spec/onion.md)."""
-        if layer != "open":
+        """A code without its outermost layer, or under its group's key."""
+        if layer == "open":
+            return postgres_layers.opened(code, keys, wide=wide)
+        if layer != "join" or not self.has("rejoin"):
             return Backend.adjusted(self, code, layer, keys, wide=wide)
-        if not wide:
-            pad = _bits(_PAD.format(keys=keys, first=1))
-            return f"nullif({code} # {pad}::bigint, 0)"
-        halves = []
-        for first in (1, 9):
-            half = _bits(f"encode(substr(uuid_send({code}), {first}, 8), 'hex')")
-            halves.append(
-                f"int8send(({half} # {_bits(_PAD.format(keys=keys, first=first))})::bigint)"
-            )
-        return f"nullif(encode({' || '.join(halves)}, 'hex')::uuid, {_NO_CODE})"
+        return postgres_layers.joined(self.operations["rejoin"], code, keys, wide=wide)
+
+    def having(self, extensions: Sequence[str]) -> Backend:
+        """With AES for join groups where the server has pgcrypto."""
+        more = postgres_layers.rejoin(list(extensions))
+        return replace(self, operations={**self.operations, **more}) if more else self
 
     def repeated(self, message: str) -> tuple[str, bool] | None:
         """The value of a unique column that a refusal names."""
@@ -106,10 +102,6 @@ class Postgres(Backend):
 
 def _schema(schema: str) -> str:
     return _HOME if fold(schema) == "main" else schema
-
-
-def _bits(hexadecimal: str) -> str:
-    return f"('x' || {hexadecimal})::bit(64)"
 
 
 def _operand(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> tuple[str, str] | None:
@@ -164,6 +156,7 @@ BACKEND = Postgres(
     },
     words=frozenset("bigint bytea uuid date filter order numeric case when then end".split()),
     functions=frozenset(("array_agg", "min", "sum", "string_agg", "int8send")),
+    probe=postgres_layers.PROBE,
     keys_choose=False,
     unique="UNIQUE",
     row_key="PRIMARY KEY",

@@ -53,6 +53,7 @@ from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
+from louver.wire.messages import Statement
 
 _ATTEMPTS = 8
 _PATIENCE_S = 30.0
@@ -228,6 +229,9 @@ def _context(
     writable: bool,
 ) -> Context:
     backend = backends.named(engine.backend)
+    if backend.probe:
+        extensions = engine.query(Statement(backend.probe)).column(0).to_pylist()
+        backend = backend.having(extensions)
     store = CatalogStore(engine, keyring, shared=backend.concurrent)
     state = State(store.load(), writable=writable)
     state.planning = replace(state.planning, opens_layers=writable)
