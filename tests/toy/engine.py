@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.untrusted.engines.engine import Engine, Traffic
+from louver.untrusted.engines.engine import Engine, Prompt, Traffic
 from louver.untrusted.engines.stored import Ask, StoredRows, StoredTable
 from louver.wire.messages import Constant, Statement
 
@@ -28,7 +28,7 @@ _ARROW = {
 _WAIT_SECONDS = 5.0
 
 
-class SQLiteEngine:
+class SQLiteEngine(Prompt):
     """One connection to a SQLite file."""
 
     backend = "sqlite"

@@ -51,6 +51,8 @@ pub struct ServerError {
     pub constraint: String,
     /// Where in a function it was, or "".
     pub context: String,
+    /// Of the statements that were sent together, the position of the one that failed, from 0.
+    pub statement: usize,
 }
 
 const MOST_TEXT: usize = 64 << 10;

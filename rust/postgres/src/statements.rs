@@ -42,6 +42,8 @@ pub(crate) struct Statements {
     /// Whether they stay prepared. Where not, each is sent without a name, and all that belongs to
     /// it with it.
     pub(crate) persistent: bool,
+    /// Whether the statements before the one that failed last were queries.
+    only_read: bool,
 }
 
 impl Statements {
@@ -52,6 +54,7 @@ impl Statements {
             clock: 0,
             prefix: format!("louver_{random:016x}"),
             persistent: false,
+            only_read: false,
         }
     }
 }
@@ -95,11 +98,15 @@ impl Connection {
     /// # Errors
     /// Of the first statement that failed.
     pub fn run(&mut self, steps: &[Step<'_>], look: Look<'_>) -> Result<Vec<Reply>> {
-        // Of several statements some may have been committed.
-        let again = self.state() == State::Idle && steps.len() == 1;
+        let outside = self.state() == State::Idle;
         match self.run_once(steps, look) {
-            Err(Error::Server(error)) if again && prepares_anew(&error) => {
-                self.run_once(steps, look)
+            Err(Error::Server(error)) if outside && prepares_anew(&error) => {
+                // What was done before it is undone, unless it ended a transaction.
+                if self.state() == State::Idle && self.statements.only_read {
+                    self.run_once(steps, look)
+                } else {
+                    Err(Error::Server(error))
+                }
             }
             done => done,
         }
@@ -146,7 +153,12 @@ impl Connection {
         if !self.statements.persistent {
             self.statements.prepared.clear();
         }
-        if let Err(error) = done {
+        if let Err(mut error) = done {
+            if let Error::Server(said) = &mut error {
+                said.statement = replies.len();
+                let reads = |reply: &Reply| reply.tag.starts_with("SELECT");
+                self.statements.only_read = replies.iter().all(reads);
+            }
             let all = matches!(&error, Error::Server(said) if prepares_anew(said));
             self.forget(&keys, all);
             // Nobody but a pooler takes a statement away.

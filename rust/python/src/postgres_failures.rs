@@ -56,6 +56,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, error: &ServerError) -> PyResult<Boun
         dict.set_item(name, text)?;
     }
     dict.set_item("position", error.position)?;
+    dict.set_item("statement", error.statement)?;
     Ok(dict)
 }
 

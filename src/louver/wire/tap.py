@@ -38,6 +38,10 @@ class Tapped(Protocol):
     def value(self, statement: Statement) -> Constant: ...
     def table_names(self) -> list[str]: ...
     def run(self, statement: Statement) -> int: ...
+    def expect(
+        self, statement: Statement, outcome: int, otherwise: Callable[[], errors.Error]
+    ) -> None: ...
+    def catch_up(self) -> None: ...
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None: ...
     def begin(self) -> None: ...
     def commit(self) -> None: ...
@@ -124,6 +128,20 @@ class Tap:
     def run(self, statement: Statement) -> int:
         """Run a statement; it is recorded together with its count."""
         return self._crossing(statement, lambda: self.engine.run(statement), Count)
+
+    def expect(
+        self, statement: Statement, outcome: int, otherwise: Callable[[], errors.Error]
+    ) -> None:
+        """Run a statement, now or with the next one; it is recorded now, as if it succeeded."""
+        self._crossing(
+            statement,
+            lambda: self.engine.expect(statement, outcome, otherwise),
+            lambda _: Count(outcome),
+        )
+
+    def catch_up(self) -> None:
+        """Wait for what is expected."""
+        self.engine.catch_up()
 
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Append rows; they are recorded, those of a stream batch by batch."""

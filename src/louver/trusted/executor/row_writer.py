@@ -22,11 +22,13 @@ from louver.trusted.vault.types import has_fixed_length
 
 
 def append(context: Context, table: Table, rows: pa.Table) -> None:
-    """Append rows of declared columns (Arrow without loss) within a transaction.
+    """Append rows of declared columns (Arrow without loss) within a transaction; they may go with
+    its next statement (`Engine.append`).
 
     ``table`` is the working catalog's; its bounds and row count follow.
     """
-    append_stream(context, table, iter([rows]))
+    _record_at_rest(context, table)
+    context.storage.append(table, iter([rows]))
 
 
 def append_stream(context: Context, table: Table, batches: Iterator[pa.Table]) -> None:
@@ -35,6 +37,7 @@ def append_stream(context: Context, table: Table, batches: Iterator[pa.Table]) -
     """
     _record_at_rest(context, table)
     context.storage.append(table, batches)
+    context.engine.catch_up()
 
 
 def remove(context: Context, table: Table, row_ids: pa.Array) -> None:

@@ -195,9 +195,12 @@ def _is_look_up(context: Context, plan: Plan) -> bool:
 
 
 def _read_again(context: Context, reader: _Reader, parameters: list[object]) -> Answer | None:
-    """Run such a query with other values; the version of the catalog is read as for any other."""
+    """Run such a query with other values. The version of the catalog is read as for any other, but
+    that both go together where it was read just before.
+    """
     before, clock = context.catalog, Clock()
-    if not context.in_transaction:
+    beside = not context.in_transaction and _goes_beside(context)
+    if not context.in_transaction and not beside:
         transaction.refresh(context)
         if context.catalog is not before:
             return None
@@ -211,7 +214,13 @@ def _read_again(context: Context, reader: _Reader, parameters: list[object]) -> 
     (remote,) = plan.remotes
     try:
         request = context.storage.request(remote, shape.literals)
+        if beside:
+            context.store.versions.expect(before.version)
         rows = context.storage.answer(remote, request, shape.literals, clock)
+    except errors.OperationalError as error:
+        if context.in_transaction or error.code != "catalog.conflict":
+            raise
+        return None
     except errors.DataError:
         return None  # a constant has no value of the type that it is compared as
     except errors.VerificationError:
@@ -225,6 +234,13 @@ def _read_again(context: Context, reader: _Reader, parameters: list[object]) -> 
     columns = list(zip(plan.names, plan.types, strict=True))
     times = {**context.planner.times_ms, **clock.times_ms}
     return Answer(done, columns, -1, times, [request.sql], "", notices)
+
+
+def _goes_beside(context: Context) -> bool:
+    """Whether a look-up may go together with the look at the catalog's version."""
+    store = context.store
+    known = context.backend.catalog_counts and store.knows(context.catalog.version)
+    return known and store.versions.is_recent
 
 
 def reads_once(context: Context, plan: Plan) -> bool:

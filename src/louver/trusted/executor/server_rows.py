@@ -21,6 +21,7 @@ from louver.trusted.vault.levels import allows
 from louver.trusted.vault.scheme import has_shares, scheme_of
 from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.types import can_share, shifted, value_range
+from louver.trusted.vault.writers import outrun
 from louver.wire.messages import Constant, Statement
 
 _FEW = 16
@@ -79,7 +80,7 @@ def _added(parts: Parts, table: Table, row_ids: pa.Array) -> None:
 
 def remove(parts: Parts, table: Table, row_ids: pa.Array) -> None:
     """Delete rows of a server's table by number. If one is not there any more, another client has
-    changed it since it was read.
+    changed it since it was read: `catalog.conflict`.
     """
     backend, name = parts.backend, "louver_gone"
     if len(row_ids) <= MOST_BOUND:
@@ -88,13 +89,12 @@ def remove(parts: Parts, table: Table, row_ids: pa.Array) -> None:
     else:
         gone = {name: pa.table({"row_id": row_ids})}
         statement = Statement(backend.delete_rows(table, name), kind="write", tables=gone)
-    _removed(parts, table, row_ids, parts.engine.run(statement))
+    _expect_removed(parts, table, row_ids, statement)
 
 
-def _removed(parts: Parts, table: Table, row_ids: pa.Array, count: int) -> None:
-    """Count rows that went, as the server says how many there were."""
-    if count != len(row_ids):
-        raise errors.make("catalog.conflict")
+def _expect_removed(parts: Parts, table: Table, row_ids: pa.Array, statement: Statement) -> None:
+    """Run a statement that takes all of these rows away, or none of the transaction is done."""
+    parts.engine.expect(statement, len(row_ids), outrun)
     if table.counted:
         table.row_count -= len(row_ids)
         row_id_ranges.remove(table, row_ids)
@@ -118,7 +118,7 @@ def replace(parts: Parts, table: Table, row_ids: pa.Array, rows: pa.Table) -> No
         return
     sql = parts.backend.replace_row(table, sealed.column_names)
     statement = Statement(sql, (*constants, row_ids[0].as_py()), kind="write")
-    _removed(parts, table, row_ids, parts.engine.run(statement))
+    _expect_removed(parts, table, row_ids, statement)
 
 
 def _constants_of(row: pa.Table) -> list[Constant] | None:

@@ -136,8 +136,7 @@ def same_state(context: Context) -> Iterator[None]:
         return
     context.engine.begin()
     try:
-        if context.store.current_version() != context.catalog.version:
-            raise errors.make("catalog.conflict")
+        context.store.versions.expect(context.catalog.version)
         yield
         context.engine.commit()
     except BaseException:
@@ -317,6 +316,7 @@ def writing_rows(context: Context, table: Table, *, refers: bool = False) -> Ite
         try:
             context.store.enter(refers=refers)
             yield state.catalog
+            context.engine.catch_up()
             _keep(context)
         except BaseException:
             state.aborted = not state.untouched

@@ -16,7 +16,7 @@ from louver import errors
 from louver.trusted.vault import catalog_text
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.pin import Keys, Pin, Pins, PinState
-from louver.trusted.vault.writers import Writers, turn, written
+from louver.trusted.vault.writers import Versions, Writers, turn, written
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
@@ -47,6 +47,7 @@ class CatalogStore:
         a new version (`Writers`).
         """
         self._engine = engine
+        self.versions = Versions(engine)
         self._writers = Writers(engine) if shared else None
         self._beside: CatalogStore | None = None
         self._keys = keys
@@ -116,8 +117,7 @@ class CatalogStore:
 
     def current_version(self) -> int:
         """The version on the server as this connection sees it; cheap, read for every statement."""
-        version = self._engine.value(control.CATALOG_VERSION)
-        return version if isinstance(version, int) else -1
+        return self.versions.current()
 
     def knows(self, version: int) -> bool:
         """Whether a version was loaded or saved here, and not by a transaction that was undone."""

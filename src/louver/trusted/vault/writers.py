@@ -1,21 +1,27 @@
 """Tokens: those who write rows and those who save the catalog are kept apart, but no two writers.
 
 A change of rows does not change the catalog, so the catalog's version does not tell who changes the
-schema, or takes a layer off, that rows are being written under the earlier one.
+schema, or takes a layer off, that rows are being written under the earlier one. That version is
+looked at for every other statement.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection
-from contextlib import AbstractContextManager, nullcontext, suppress
+import time
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from louver import errors
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 
+RECENT_S = 1.0
+"""How long after a look at the version a statement may go together with the next one: for so long,
+what another client has forbidden since may still be sent (docs/decisions/0023).
+"""
 _turns: dict[tuple[int, str, str], threading.Lock] = {}
 
 
@@ -62,11 +68,17 @@ class Writers:
         number = -self._writer if refers else self._writer
         if self.excluding or number in self._entered or (self._entered and not refers):
             return
+        if not number:
+            raise self._void()
         change = Statement(control.WRITER_ENTER, (number, self._version), kind="write")
-        if not number or written(self._engine, change) != 1:
-            self._writer = 0
-            raise errors.make("catalog.conflict")
+        with races(self._engine):
+            self._engine.expect(change, 1, self._void)
         self._entered.add(number)
+
+    def _void(self) -> errors.Error:
+        """The token is void, or gone."""
+        self._writer = 0
+        return outrun()
 
     def hold_references(self) -> None:
         """See `CatalogStore.hold_references`."""
@@ -83,6 +95,32 @@ class Writers:
         """The transaction was committed or undone."""
         self._entered.clear()
         self.excluding = False
+
+
+class Versions:
+    """Looks at the version through one connection."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._looked_at = -RECENT_S
+
+    def current(self) -> int:
+        """The version; -1 where there is none."""
+        version = self._engine.value(control.CATALOG_VERSION)
+        self._looked_at = time.monotonic()
+        return version if isinstance(version, int) else -1
+
+    def expect(self, version: int) -> None:
+        """Have `catalog.conflict` raised by the next call of the engine unless this is the version;
+        where the engine takes that, what this call sends goes together with the look.
+        """
+        self._looked_at = time.monotonic()
+        self._engine.expect(control.CATALOG_VERSION, version, outrun)
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether the last look was so shortly ago that a statement may go with the next one."""
+        return time.monotonic() - self._looked_at < RECENT_S
 
 
 def _made(side: Engine, version: int) -> int:
@@ -117,21 +155,29 @@ def turn(address: str, record: str) -> AbstractContextManager[object]:
     return _turns.setdefault((os.getpid(), address, record), threading.Lock())
 
 
-def written(engine: Engine, statement: Statement) -> int:
-    """Run a statement; a write conflict means that another client was faster."""
+def outrun() -> errors.Error:
+    """Another client was faster."""
+    return errors.make("catalog.conflict")
+
+
+@contextmanager
+def races(engine: Engine) -> Iterator[None]:
+    """A write conflict means that another client was faster."""
     try:
-        return engine.run(statement)
+        yield
     except errors.DatabaseError as error:
         if engine.lost_race(error):
-            raise errors.make("catalog.conflict") from error
+            raise outrun() from error
         raise
+
+
+def written(engine: Engine, statement: Statement) -> int:
+    """The rows that a statement touched."""
+    with races(engine):
+        return engine.run(statement)
 
 
 def committed(engine: Engine) -> None:
-    """Commit; a conflict means the same."""
-    try:
+    """Commit."""
+    with races(engine):
         engine.commit()
-    except errors.DatabaseError as error:
-        if engine.lost_race(error):
-            raise errors.make("catalog.conflict") from error
-        raise

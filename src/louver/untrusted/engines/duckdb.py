@@ -19,7 +19,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import quoted
 from louver.untrusted.engines import prepared, server_functions, settings
-from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.engines.engine import Prompt, Traffic
 from louver.untrusted.engines.failures import quietly, translated
 from louver.untrusted.engines.interruption import CtrlC
 from louver.untrusted.engines.live_stream import LiveStream
@@ -38,7 +38,7 @@ _FEW = 4
 _names = itertools.count()
 
 
-class DuckDBEngine:
+class DuckDBEngine(Prompt):
     """One connection to an embedded DuckDB; `side()` gives further ones on the same database."""
 
     backend = "duckdb"

@@ -13,6 +13,7 @@ raises where something else is there. What it stores is read without a session b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -31,6 +32,10 @@ class Traffic:
     bytes_in: int = 0
     rows_out: int = 0
     rows_in: int = 0
+
+
+Otherwise = Callable[[], errors.Error]
+"""The error of a statement whose outcome is another one than expected."""
 
 
 @runtime_checkable
@@ -82,8 +87,24 @@ class Engine(Protocol):
         """Run a statement and return the number of rows it touched (0 for DDL)."""
         ...
 
+    def expect(self, statement: Statement, outcome: int, otherwise: Otherwise) -> None:
+        """Run a statement that must have this outcome: of a write the number of rows that it
+        touches, of a query the only value of its only row. If it has another one, the error of
+        ``otherwise`` is raised, and nothing that follows in its transaction is done.
+
+        Where a round trip takes time, the statement goes together with the next one, and what
+        comes of it is raised by the call that sends it. All calls but `expect` and `append` are
+        such, and `catch_up` does nothing else.
+        """
+        ...
+
+    def catch_up(self) -> None:
+        """Return when all that `expect` and `append` were given is done."""
+        ...
+
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
-        """Insert Arrow rows into a server table (SQL name, quoted), columns by name.
+        """Insert Arrow rows into a server table (SQL name, quoted), columns by name. Within a
+        transaction a table of few rows may go together with the next statement, as of `expect`.
 
         A reader is one statement in bounded memory, read in the calling thread while it runs;
         what making its rows raises comes out as itself. It must not use this connection.
@@ -117,3 +138,16 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of the database; may be called twice."""
         ...
+
+
+class Prompt:
+    """An engine to which a round trip is nothing: what is expected is run at once."""
+
+    def expect(self: Engine, statement: Statement, outcome: int, otherwise: Otherwise) -> None:
+        """See `Engine`."""
+        result = self.value(statement) if statement.kind == "query" else self.run(statement)
+        if result != outcome:
+            raise otherwise()
+
+    def catch_up(self) -> None:
+        """See `Engine`."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.engines.engine import Prompt, Traffic
 from louver.untrusted.engines.stored import no_rows
 from louver.untrusted.lake.control import Control, ControlFile
 from louver.wire import control as wire
@@ -34,7 +34,7 @@ _HIDDEN = ("key", "secret", "token", "password", "credential")
 """Parts of names of properties whose values must not be in a URL, which others can see."""
 
 
-class LakeEngine:
+class LakeEngine(Prompt):
     """One connection to the control tables of a warehouse."""
 
     backend = "lake"

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver._rust import postgres
-from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.engines.engine import Otherwise, Traffic
 from louver.untrusted.engines.postgres import values
 from louver.untrusted.engines.postgres.address import Target
 from louver.untrusted.engines.postgres.control_texts import (
@@ -34,6 +34,14 @@ from louver.untrusted.engines.postgres.control_texts import (
 )
 from louver.untrusted.engines.postgres.failures import translated
 from louver.untrusted.engines.postgres.opening import opened
+from louver.untrusted.engines.postgres.pipeline import (
+    MOST_WAITING,
+    Reply,
+    Step,
+    Waiting,
+    exchanged,
+    guarded,
+)
 from louver.untrusted.engines.postgres.portal import PortalStream
 from louver.wire import control
 from louver.wire.messages import Constant, Statement
@@ -46,8 +54,6 @@ _COUNTED = re.compile(r"^(?:INSERT \d+|[A-Z]+) (?P<rows>\d+)$")
 #: After these a name may mean other rows than in an older snapshot.
 _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
 _portals = itertools.count()
-
-Reply = tuple[str, list[tuple[str, int, int, int, int]], list[pa.Array]]
 
 
 class PostgresEngine:
@@ -72,6 +78,7 @@ class PostgresEngine:
         self._session: postgres.Session | None = None
         self._stream: PortalStream | None = None
         self._sides: list[PostgresEngine] = []
+        self._waiting: list[Waiting] = []
 
     def side(self) -> PostgresEngine:
         """A second connection, opened when it is used, and closed together with this one."""
@@ -93,10 +100,9 @@ class PostgresEngine:
         transaction that they are read in, the rest is read into memory.
         """
         self._settle()
+        self.catch_up()
         own = not self.in_transaction
-        sql, bound = values.with_inputs(control_text(statement.sql), statement.constants,
-                                        statement.tables)  # fmt: skip
-        self._count(statement)
+        sql, bound = self._text(statement)
         portal = f"louver_{next(_portals)}"
         stream = PortalStream(self, portal, own=own)
         try:
@@ -162,14 +168,25 @@ class PostgresEngine:
         match = _COUNTED.match(tag) if statement.kind == "write" else None
         return int(match["rows"]) if match else 0
 
+    def expect(self, statement: Statement, outcome: int, otherwise: Otherwise) -> None:
+        """Run a statement, with the next one, that must have this outcome."""
+        writes = statement.kind != "query"
+        step = guarded(*self._text(statement), outcome, writes=writes)
+        self._wait(Waiting(step, writes, otherwise))
+
+    def catch_up(self) -> None:
+        """Send what waits."""
+        if self._waiting:
+            self._send_all([], writes=False)
+
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Insert Arrow rows into the server table with this (quoted) SQL name, by column name."""
         if isinstance(rows, pa.Table):
             self.traffic.rows_out += rows.num_rows
             self.traffic.bytes_out += rows.nbytes
             if rows.num_rows <= FEW_ROWS:
-                sql, bound = values.insertion(table, rows)
-                self._send(sql, bound, writes=True)
+                self.traffic.statements += 1
+                self._wait(Waiting(values.insertion(table, rows), writes=True))
                 return
             self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)))
             return
@@ -178,17 +195,24 @@ class PostgresEngine:
     def begin(self) -> None:
         """Open a transaction, on the server with its first statement."""
         self._settle()
+        self.catch_up()
         self.in_transaction, self._defines = True, False
 
     def commit(self) -> None:
         """Commit the open transaction; when that fails, it is rolled back."""
         self._settle()
-        begun, self._begun, self.in_transaction = self._begun, False, False
+        opening, waiting, within = self._opening(), self._taken(), self._begun
+        self._begun = self.in_transaction = False
         makes, self._makes_gate = self._makes_gate, False
-        if not begun:
+        if not within and not waiting:
             return
-        with translated(self.address, unsure=True):
-            ((tag, _, _),) = self._live(within=True).run([("COMMIT", [])])
+        try:
+            session = self._live(within=within)
+            last: list[Step] = [("COMMIT", [])]
+            ((tag, _, _),) = exchanged(session, self.address, opening, waiting, last, unsure=True)
+        except BaseException:
+            self._undo()
+            raise
         if tag != "COMMIT":
             raise self._outrun("it was rolled back")
         self._has_gate |= makes
@@ -196,11 +220,17 @@ class PostgresEngine:
     def rollback(self) -> None:
         """Undo the open transaction."""
         self._settle()
+        self._waiting.clear()
         self._makes_gate = False
         begun, self._begun, self.in_transaction = self._begun, False, False
-        if begun and self._session is not None and not self._session.is_broken():
+        if begun:
+            self._undo()
+
+    def _undo(self) -> None:
+        session = self._session
+        if session is not None and not session.is_broken() and session.state() != "idle":
             with translated(self.address):
-                self._session.run([("ROLLBACK", [])])
+                session.run([("ROLLBACK", [])])
 
     def lost_race(self, error: errors.Error) -> bool:
         """Whether a statement failed only because another connection was faster."""
@@ -217,6 +247,7 @@ class PostgresEngine:
     def close(self) -> None:
         """Let go of the database; an open transaction is undone."""
         self._closed, self._stream = True, None
+        self._waiting.clear()
         for side in self._sides:
             side.close()
         self._sides.clear()
@@ -226,50 +257,62 @@ class PostgresEngine:
 
     # ------------------------------------------------------------------ what is sent
 
-    def _run(self, statement: Statement) -> Reply:
+    def _text(self, statement: Statement) -> Step:
+        """A statement as it is sent, counted."""
         self._count(statement)
-        sql, bound = values.with_inputs(
-            control_text(statement.sql), statement.constants, statement.tables
-        )
-        return self._send(sql, bound, writes=statement.kind != "query")
+        sql = control_text(statement.sql)
+        return values.with_inputs(sql, statement.constants, statement.tables)
+
+    def _run(self, statement: Statement) -> Reply:
+        return self._send(*self._text(statement), writes=statement.kind != "query")
 
     def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
-        """Run one statement, in one round trip with what opens its transaction."""
+        """Run one statement, in one round trip with what opens its transaction and what waits."""
+        return self._send_all([(sql, bound)], writes=writes)[0]
+
+    def _send_all(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
         self._settle()
         fresh = self.in_transaction and not self._begun
-        steps: list[tuple[str, Sequence[Any]]] = [*self._opening(), (sql, bound)]
+        opening, waiting = self._opening(), self._taken()
+        writes = writes or any(item.writes for item in waiting)
         # Before the first statement of a transaction, or a query, nothing is lost but the answer.
         again = self._session is not None and (fresh or not (self.in_transaction or writes))
         unsure = writes and not self.in_transaction
         session = self._live()
         try:
-            with translated(self.address, unsure=unsure):
-                replies = session.run(steps)
+            return exchanged(session, self.address, opening, waiting, last, unsure=unsure)
         except errors.Error as error:
             if not again or error.code not in ("server.lost", "server.unsure"):
                 raise
-            with translated(self.address, unsure=unsure):
-                replies = self._live().run(steps)
+            session = self._live()
+            return exchanged(session, self.address, opening, waiting, last, unsure=unsure)
         finally:
             self._begun = self.in_transaction and (self._begun or fresh)
-        return replies[-1]
+
+    def _wait(self, item: Waiting) -> None:
+        """Keep a statement for the next one; a write outside of a transaction does not wait."""
+        self._settle()
+        self._waiting.append(item)
+        if (item.writes and not self.in_transaction) or len(self._waiting) > MOST_WAITING:
+            self.catch_up()
+
+    def _taken(self) -> list[Waiting]:
+        waiting, self._waiting = self._waiting, []
+        return waiting
 
     def _outrun(self, detail: str) -> errors.Error:
         return errors.make("server.conflict", place=self.address, detail=detail)
 
     def _enter(self) -> None:
         """Open the transaction now, before what cannot be in a pipeline."""
-        steps = self._opening()
-        if steps:
-            with translated(self.address):
-                self._live().run(steps)
-            self._begun = True
+        if self._waiting or (self.in_transaction and not self._begun):
+            self._send_all([], writes=False)
 
-    def _opening(self) -> list[tuple[str, Sequence[Any]]]:
+    def _opening(self) -> list[Step]:
         if self._begun or not self.in_transaction:
             return []
         begin = _BEGIN + " READ ONLY" * self._read_only
-        held: list[tuple[str, Sequence[Any]]] = [(HOLD, [])] if self._has_gate else []
+        held: list[Step] = [(HOLD, [])] if self._has_gate else []
         return [(begin, []), (f"SET LOCAL lock_timeout = {self._target.lock_ms}", []), *held]
 
     def _define(self, statement: Statement) -> None:

@@ -38,7 +38,11 @@ class translated:  # noqa: N801 - reads as a verb where it is used
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
         if isinstance(error, postgres.ServerError):
-            raise said(error.args[0], self._address) from error
+            failure = said(error.args[0], self._address)
+            if self._unsure and failure.code == "server.lost":
+                # It may have gone after a COMMIT that is in the same round trip.
+                failure = errors.make("server.unsure", place=self._address, detail=failure.detail)
+            raise failure from error
         if isinstance(error, postgres.ConnectionLost):
             code = "server.unsure" if self._unsure else "server.lost"
             raise errors.make(code, place=self._address, detail=str(error)) from error
