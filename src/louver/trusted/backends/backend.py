@@ -77,6 +77,7 @@ class Backend:
         unique: what after a column's type makes the server refuse a value twice; "" for none.
         replaces: whether setting all columns of a row with a `unique` one is to the server as its
             deletion and another row; else these are two statements.
+        has_indexes: whether it looks rows up by indexes that are made for columns.
         row_key: what after the type of row_id has the server find rows by it; "" where it does.
         settings: settings of the local engine that are sent to the server.
         unaffected: those that change nothing that the server computes; all others are refused.
@@ -100,6 +101,7 @@ class Backend:
     schemas: bool = True
     unique: str = ""
     replaces: bool = False
+    has_indexes: bool = False
     row_key: str = ""
     settings: frozenset[str] = frozenset()
     unaffected: frozenset[str] = frozenset()
@@ -185,9 +187,13 @@ class Backend:
         listed = ", ".join(f"{self.quote(name)} {type_}" for name, type_ in columns)
         return f"CREATE TABLE {self.table(table)} ({listed})"
 
-    def indexes(self, table: Table) -> list[str]:
-        """What makes a new table's rows quick to find by its plain keys."""
-        return []
+    def index(self, table: Table, columns: Sequence[str]) -> str:
+        """An index over stored columns, for one that `has_indexes`."""
+        raise errors.make("engine.operation", engine=self.name, operation="indexes")
+
+    def drop_index(self, table: Table, columns: Sequence[str]) -> str:
+        """The index that `index` made, gone."""
+        raise errors.make("engine.operation", engine=self.name, operation="indexes")
 
     def drop_table(self, table: Table) -> str:
         """The table without its rows, gone."""

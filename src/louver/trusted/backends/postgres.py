@@ -33,6 +33,14 @@ _KINDS = {**dict.fromkeys(_INTEGERS, "integer"), "VARCHAR": "text", "DATE": "dat
 _REPEATED = re.compile(r'Key \("?\w+"?\)=\((?P<value>[0-9a-f-]{36})\) already exists')
 #: Dates that PostgreSQL writes and reads as DuckDB does.
 _DAY = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
+_DROP_INDEX = (
+    "DECLARE found regclass; BEGIN FOR found IN SELECT i.indexrelid FROM"
+    " pg_catalog.pg_index i WHERE i.indrelid = {table}::regclass AND NOT i.indisunique AND"
+    " (SELECT array_agg(a.attname ORDER BY k.place) FROM"
+    " unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, place) JOIN pg_catalog.pg_attribute a"
+    " ON a.attrelid = i.indrelid AND a.attnum = k.number) = ARRAY[{columns}]::name[]"
+    " LOOP EXECUTE 'DROP INDEX ' || found; END LOOP; END"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +73,15 @@ class Postgres(Backend):
             raise errors.make("engine.schema", engine=self.name, schema=schema)
         return Backend.create_schema(self, schema)
 
-    def indexes(self, table: Table) -> list[str]:
-        """An index for each key of plain columns; a tag has its own."""
-        keys = [[c for c in table.columns if c.id in ids] for ids in table.tags.values()]
-        listed = [
-            ", ".join(self.quote(column.stored["plain"]) for column in key)
-            for key in keys
-            if key and all("plain" in column.stored for column in key)
-        ]
-        return [f"CREATE INDEX ON {self.table(table)} ({names})" for names in listed]
+    def index(self, table: Table, columns: Sequence[str]) -> str:
+        """An index whose name is the server's."""
+        return f"CREATE INDEX ON {self.table(table)} ({', '.join(map(self.quote, columns))})"
+
+    def drop_index(self, table: Table, columns: Sequence[str]) -> str:
+        """Whatever index is over these columns, but for those that keep values apart."""
+        names = ", ".join(map(_text, columns))
+        body = _DROP_INDEX.format(table=_text(self.table(table)), columns=names)
+        return f"DO {_text(body)}"
 
     def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
         """Columns set to those of an Arrow input, whose ``key`` holds row ids."""
@@ -102,6 +110,10 @@ class Postgres(Backend):
 
 def _schema(schema: str) -> str:
     return _HOME if fold(schema) == "main" else schema
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _operand(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> tuple[str, str] | None:
@@ -159,6 +171,7 @@ BACKEND = Postgres(
     probe=postgres_layers.PROBE,
     keys_choose=False,
     unique="UNIQUE",
+    has_indexes=True,
     row_key="PRIMARY KEY",
     concurrent=True,
     unaffected=frozenset(

@@ -71,9 +71,14 @@ def _within(context: Context, needed: Sequence[Opening]) -> None:
 
 
 def _all(context: Context, catalog: Catalog, needed: Sequence[Opening]) -> None:
+    from louver.trusted.executor.schema import indexes
+
     for opening in needed:
         table, column = catalog.column(opening.table, opening.column)
+        before = indexes.wanted(catalog, table)
         _open(context, table, column, opening.onion, opening.state)
+        # Codes are looked up from now on.
+        context.storage.index(table, before)
 
 
 def _open(context: Context, table: Table, column: Column, onion: str, state: str) -> None:

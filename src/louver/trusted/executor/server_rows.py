@@ -9,7 +9,6 @@ from itertools import chain, islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver import errors
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.plan_leakage import of_openings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -61,7 +61,19 @@ class ServerStorage:
         bytes_ = backend.stored_type(stored_types.BYTES)
         columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
         creation = backend.create_table(table, columns)
-        self._run(*backend.create_schema(table.schema), creation, *backend.indexes(table))
+        self._run(*backend.create_schema(table.schema), creation)
+        self.index(table, ())
+
+    def index(self, table: Table, before: Collection[tuple[str, ...]]) -> None:
+        backend = self._parts.backend
+        if not backend.has_indexes:
+            return
+        from louver.trusted.executor.schema import indexes
+
+        now = indexes.wanted(self._parts.state.catalog, table)
+        texts = [backend.index(table, names) for names in now if names not in before]
+        texts += [backend.drop_index(table, names) for names in before if names not in now]
+        self._run(*texts)
 
     def drop(self, table: Table) -> None:
         self._run(self._parts.backend.drop_table(table))

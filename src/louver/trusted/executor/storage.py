@@ -4,7 +4,7 @@ this and does not know which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -67,6 +67,12 @@ class Storage(Protocol):
 
     def create(self, table: Table, /) -> None:
         """Make an empty table, within a change of the catalog."""
+        ...
+
+    def index(self, table: Table, before: Collection[tuple[str, ...]], /) -> None:
+        """Make the indexes that a table has now (`schema.indexes`) but not ``before``, and drop
+        those that it has no more, within a change of the catalog.
+        """
         ...
 
     def drop(self, table: Table, /) -> None:
@@ -177,6 +183,9 @@ class ReadOnly:
     """The changing half of a storage, for one that only queries are sent to."""
 
     def create(self, _table: Table) -> None:
+        raise only_reads()
+
+    def index(self, _table: Table, _before: Collection[tuple[str, ...]]) -> None:
         raise only_reads()
 
     def drop(self, _table: Table) -> None:

@@ -126,14 +126,18 @@ def _at_home(
         text, parameters = _with_labels(context, text, tokens, parameters), []
     elif start.kind == "MACRO":
         covering_macros.require(context, start, text.plain, tokens)
+    from louver.trusted.executor.schema import indexes
+
     values = home_values(text, parameters)
     table = None
     if start.kind == "INDEX" and "UNIQUE" in start.modifiers:
         constraint_check.require_no_variable(context, [text.plain], "Whether the index can be made")
-        table = fill.table_of_index(context.catalog, tokens)
+        table = indexes.table_of(context.catalog, tokens)
     if not start.temporary:
         temporary_objects.independent(context, start, text.home, values)
     with temporary_objects.changing(context, start.temporary) as catalog:
+        indexed = indexes.table_of(catalog, tokens) if start.kind == "INDEX" else None
+        before = indexes.wanted(catalog, indexed) if indexed is not None else []
         # Read within the change: no row comes between.
         rows_before = fill.read(context, table) if table is not None else None
         change = objects.run(context, text.home, values, macros=start.kind == "MACRO")
@@ -147,6 +151,8 @@ def _at_home(
             from louver.trusted.executor.define import tagging
 
             tagging.settle(context, catalog, catalog.tables[table.key])
+        elif indexed is not None:
+            context.storage.index(indexed, before)
     return Answer()
 
 

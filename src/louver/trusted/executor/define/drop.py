@@ -10,7 +10,7 @@ from louver.names import fold
 from louver.trusted.executor import constraint_check, settings, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import comments, fill, temporary_objects
+from louver.trusted.executor.define import comments, temporary_objects
 from louver.trusted.executor.schema import head, objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog, Table
@@ -30,6 +30,8 @@ def drop(
 
 
 def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
+    from louver.trusted.executor.schema import indexes
+
     macros = start.kind in ("MACRO", "SCHEMA")
     local = objects.has_temporary(context)
     if start.conditional or local:
@@ -40,22 +42,26 @@ def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
     with temporary_objects.changing(context, local) as catalog:
         change = objects.run(context, text.home, macros=macros)
         indexed = _tables_of_indexes(catalog, change.removed)
+        before = [indexes.wanted(catalog, table) for table in indexed]
         objects.forget(context, catalog, change.removed)
         objects.refresh(context, catalog, change.altered)
-        for table in indexed:
+        for table, former in zip(indexed, before, strict=True):
             from louver.trusted.executor.define import tagging
 
             tagging.settle(context, catalog, table)
+            context.storage.index(table, former)
         comments.keep(context, catalog)
     return Answer()
 
 
 def _tables_of_indexes(catalog: Catalog, removed: Sequence[objects.Key]) -> list[Table]:
     """The tables of which an index goes, and that stay themselves."""
+    from louver.trusted.executor.schema import indexes
+
     gone = {(key[0], fold(key[1]), fold(key[2])) for key in removed}
     known = [i for i in catalog.objects if i.kind == "INDEX"
              and ("INDEX", fold(i.schema), fold(i.name)) in gone]  # fmt: skip
-    found_tables = [fill.table_of_index(catalog, lexer.tokens(item.sql)) for item in known]
+    found_tables = [indexes.table_of(catalog, lexer.tokens(item.sql)) for item in known]
     return [t for t in found_tables if t is not None and ("TABLE", *t.key) not in gone]
 
 

@@ -250,12 +250,14 @@ def _required(catalog: Catalog, column: Column) -> Column:
 
 def _finish(context: Context, start: head.Head, name: str) -> bool:
     """Drop the former stored columns and take over the new ones; False if a row lacks them."""
+    from louver.trusted.executor.schema import indexes
+
     with transaction.writing(context, schema_changed=True) as catalog:
         table, column = _named(catalog, start, name)
         fresh = _required(catalog, column)
         if not _complete(context, table, column, fresh):
             return False
-        gone = list(column.stored.values())
+        gone, before = list(column.stored.values()), indexes.wanted(catalog, table)
         if scheme.share_of(column):
             gone += tables.let_go_of_kept(table)
         for field in _FIELDS:
@@ -267,6 +269,8 @@ def _finish(context: Context, start: head.Head, name: str) -> bool:
             if key != str(column.id)
         }
         context.storage.drop_columns(table, gone + tables.settle_helpers(table))
+        # With a column go the indexes that it is in.
+        context.storage.index(table, [names for names in before if not set(gone) & set(names)])
         declarations.require_around(context, catalog, table)
         from louver.trusted.executor.define import tagging
 

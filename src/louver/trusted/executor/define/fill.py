@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
-from sqlglot.tokens import Token
 
-from louver.names import keyword, quoted
+from louver.names import quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.local_engine import translated
-from louver.trusted.executor.schema import head
-from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.catalog import Table
 
 
 def read(context: Context, table: Table) -> pa.Table | None:
@@ -52,12 +48,3 @@ def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:
         return rows
     sql = f"SELECT * FROM {quoted('louver_rows')}"
     return context.local.finish({("", "louver_rows"): (types, rows)}, sql)
-
-
-def table_of_index(catalog: Catalog, tokens: Sequence[Token]) -> Table | None:
-    """The table of a CREATE INDEX statement."""
-    words = [keyword(token.text) for token in tokens]
-    if "ON" not in words:
-        return None
-    name, _ = head.names(tokens, words.index("ON") + 1)
-    return catalog.named(name[-2] if len(name) > 1 else "", name[-1]) if name else None

@@ -6,7 +6,7 @@ them. What a transaction reads is one snapshot per table and its own files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -59,6 +59,9 @@ class LakeStorage:
         table.lake = table.lake or self._settings().as_dict()
         self.store.create(table)
         self._after_failure.append(lambda: self.store.drop(table))
+
+    def index(self, _table: Table, _before: Collection[tuple[str, ...]]) -> None:
+        """A lake's index is made with its files."""
 
     def drop(self, table: Table) -> None:
         self._pending.pop(table.id, None)
