@@ -23,6 +23,7 @@ SECTIONS = {
     "forms": "bench.forms",
     "oltp": "bench.oltp.section",
     "oltp-large": "bench.oltp.large",
+    "postgres": "bench.postgres.section",
     "range": "bench.ranges",
     "load": "bench.load",
     "sdb": "bench.sdb",

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 
@@ -42,12 +42,20 @@ def measured(profile: str, clients: int, rows: int, seconds: float) -> dict[str,
     with sides.opened(profile) as pair:
         pair.table("t0", rows, key=True)
         for form in FORMS:
-            results[form] = [_together(pair, s, form, clients, rows, seconds) for s in pair.both()]
+            results[form] = [at_once(pair, s, form, clients, rows, seconds) for s in pair.both()]
     return results
 
 
-def _together(
-    pair: sides.Sides, side: Any, form: str, clients: int, rows: int, seconds: float
+class Pair(Protocol):
+    """Both sides, as far as clients need them."""
+
+    def another(self, side: Any) -> Any:
+        """One more connection to the database of a side."""
+        ...
+
+
+def at_once(
+    pair: Pair, side: Any, form: str, clients: int, rows: int, seconds: float
 ) -> dict[str, Any]:
     """All clients write different rows of the same table, after as many seconds that do not count:
     a new session plans its statements, and records its first conditions one by one.
