@@ -15,7 +15,8 @@ from louver.names import fold
 from louver.trusted.backends import comparisons, postgres_layers
 from louver.trusted.backends.backend import Backend, Leaf, TypeOf
 from louver.trusted.vault import stored_types
-from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.scheme import representation
 
 _HOME = "public"
 _INTEGERS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER".split())
@@ -41,6 +42,7 @@ _DROP_INDEX = (
     " ON a.attrelid = i.indrelid AND a.attnum = k.number) = ARRAY[{columns}]::name[]"
     " LOOP EXECUTE 'DROP INDEX ' || found; END LOOP; END"
 )
+_WIDE = stored_types.WIDE_CODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,13 @@ class Postgres(Backend):
         body = _DROP_INDEX.format(table=_text(self.table(table)), columns=names)
         return f"DO {_text(body)}"
 
+    def replace_row(self, table: Table, names: Sequence[str]) -> str:
+        """One row set anew; what is bound as a text need not be one."""
+        uuids = {name for column in table.columns for name in _uuids(column)} | set(table.tags)
+        bound = [f"${number}" + "::uuid" * (name in uuids) for number, name in enumerate(names, 1)]
+        sets = (f"{self.quote(name)} = {value}" for name, value in zip(names, bound, strict=True))
+        return f"UPDATE {self.table(table)} SET {', '.join(sets)} WHERE row_id = ${len(names) + 1}"
+
     def update_from(self, table: Table, names: Sequence[str], rows: str, key: str) -> str:
         """Columns set to those of an Arrow input, whose ``key`` holds row ids."""
         changes = ", ".join(f"{self.quote(n)} = {rows}.{self.quote(n)}" for n in names)
@@ -110,6 +119,16 @@ class Postgres(Backend):
 
 def _schema(schema: str) -> str:
     return _HOME if fold(schema) == "main" else schema
+
+
+def _uuids(column: Column) -> list[str]:
+    """The stored columns of a column that are of type uuid."""
+    plain = column.type == "UUID"
+    return [
+        name
+        for kind, name in column.stored.items()
+        if (plain if kind == "plain" else representation(kind).type(column) == _WIDE)
+    ]
 
 
 def _text(value: str) -> str:
@@ -171,6 +190,7 @@ BACKEND = Postgres(
     probe=postgres_layers.PROBE,
     keys_choose=False,
     unique="UNIQUE",
+    replaces=True,
     has_indexes=True,
     row_key="PRIMARY KEY",
     concurrent=True,

@@ -61,12 +61,17 @@ def with_inputs(
     sql: str, constants: Sequence[Any], tables: Mapping[str, pa.Table]
 ) -> tuple[str, list[Any]]:
     """A statement before which its Arrow inputs stand as queries of bound arrays."""
-    values = list(constants)
+    values = list(map(_signed, constants))
     queries = [
         f"{name} ({_names(rows)}) AS (SELECT * FROM {_unnested(rows, values)})"
         for name, rows in tables.items()
     ]
     return (f"WITH {', '.join(queries)} {sql}" if queries else sql), values
+
+
+def _signed(value: Any) -> Any:
+    """A number of 64 bits as the one that is stored, see `sent`."""
+    return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else value
 
 
 def insertion(table: str, rows: pa.Table) -> tuple[str, list[Any]]:
