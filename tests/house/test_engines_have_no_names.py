@@ -25,7 +25,7 @@ LOCAL = {
     "executor/maintenance.py": "the user's own CHECKPOINT",
     "executor/export_file.py": "the file that is written",
     "executor/transfer.py": "the file that is copied",
-    "planner/sql/trees.py": "the language of the local engine",
+    "planner/sql/dialect.py": "the language of the local engine",
     "apps/demo": "questions to providers, which are DuckDBs by their protocol",
 }
 #: What is of lakes alone, and never runs for tables of a server.

@@ -17,6 +17,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
+from louver.trusted.planner.sql.dialect import LOCAL
 from louver.trusted.planner.sql.tokenizer import tokenized
 
 PARAMETER_PREFIX = "louver_parameter_"
@@ -24,23 +25,8 @@ _LONGEST_KEPT = 4096
 """Characters of a text with placeholders that is cut up once."""
 
 _WRITTEN_OUT = re.compile(r"'|(?<![\w$])\d")
-# One alternative per lexical thing that may hide a placeholder or a semicolon.
-_LEXEME = re.compile(
-    r"""(?P<string>'(?:[^']|'')*')
-      | (?P<escape>\b[eE]'(?:[^'\\]|\\.|'')*')
-      | (?P<quoted>"(?:[^"]|"")*")
-      | (?P<comment>--[^\r\n]*)
-      | (?P<block>/\*)
-      | (?P<dollar>\$(?:[A-Za-z_]\w*)?\$)
-      | (?P<numbered>\$\d+)
-      | (?P<named>\$[A-Za-z_]\w*)
-      | (?P<question>\?)
-      | (?P<cast>::)
-      | (?P<colon>:(?P<colon_name>[A-Za-z_]\w*))
-      | (?P<semicolon>;)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+# Looked up once: texts of known shapes take as little time as they can.
+_LEXEME, _PLACEHOLDER, _STRING = LOCAL.lexeme, LOCAL.placeholder, LOCAL.string
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +90,7 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
             home.append(piece)
             plain.append(blanked(piece) if _is_comment(match, piece) else piece)
             continue
-        home.append(piece if piece[0] != ":" else "$" + piece[1:])
+        home.append(piece if piece[0] != ":" else _PLACEHOLDER(piece[1:]))
         plain.append(f" {PARAMETER_PREFIX}{len(parameters)} ")
         parameters.append(key)
         numbered += isinstance(key, int)
@@ -135,7 +121,7 @@ def filled(sql: str, texts: Mapping[str, str]) -> str:
             pieces.append(piece)
             continue
         numbered += isinstance(key, int)
-        pieces.append(texts.get(fold(str(key)), f"${key}"))
+        pieces.append(texts.get(fold(str(key)), _PLACEHOLDER(key)))
     return "".join(pieces)
 
 
@@ -145,7 +131,7 @@ def renumbered(text: str, after: int) -> str:
     if not after:
         return text
     return "".join(
-        f"${int(match['numbered'][1:]) + after}"
+        _PLACEHOLDER(int(match["numbered"][1:]) + after)
         if match is not None and match["numbered"]
         else piece
         for match, piece in _pieces(text)
@@ -179,10 +165,10 @@ _FENCE = re.compile(r"/\*|\*/")
 
 
 def _end_of_comment(sql: str, position: int) -> int:
-    """The end of a comment that is open at a position; comments stand within comments."""
-    depth = 1
+    """The end of a comment that is open at a position; comments may stand within comments."""
+    depth, deeper = 1, int(LOCAL.nests_comments)
     while depth and (fence := _FENCE.search(sql, position)) is not None:
-        depth += 1 if fence[0] == "/*" else -1
+        depth += deeper if fence[0] == "/*" else -1
         position = fence.end()
     return len(sql) if depth else position
 
@@ -322,7 +308,7 @@ def with_parameters(of: Shape, values: Sequence[object]) -> Shape:
     literals = list(of.literals)
     for value in values:
         if is_open_text(value):
-            literals.append("'" + str(value).replace("'", "''") + "'")
+            literals.append(_STRING(str(value)))
             pieces.append("\x02str")
             continue
         literals.append(str(value) if isinstance(value, int) else "")

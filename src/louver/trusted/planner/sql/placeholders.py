@@ -15,6 +15,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import LOCAL
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.vault.types import decimal_width
@@ -153,8 +154,7 @@ def _text(position: int, scope: Scope) -> str:
         return f"CAST('{value}' AS TIMESTAMP)"
     if isinstance(value, date):
         return f"CAST('{value}' AS DATE)"
-    quoted = str(value).replace("'", "''")
-    return f"'{quoted}'"
+    return LOCAL.string(str(value))
 
 
 def fixed_literals(

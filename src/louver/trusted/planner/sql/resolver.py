@@ -11,13 +11,11 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import LOCAL
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import DATABASE, TEMPORARY, Catalog, Table
 
-#: Functions that take a table, or a query, as an argument.
-TAKES_NAMES = frozenset(("query", "query_table", "histogram", "histogram_values"))
-
-_PIVOTS = frozenset(("pivot", "pivot_wider", "unpivot", "pivot_longer"))
+TAKES_NAMES, _PIVOTS = LOCAL.takes_names, LOCAL.pivots
 _NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
 
 

@@ -1,14 +1,13 @@
-"""Sqlglot's tokens of a text, with numbers as DuckDB reads them."""
+"""Sqlglot's tokens of a text, with numbers as the local engine reads them."""
 
 from __future__ import annotations
 
-import re
-
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token, TokenType
 
-_SPLIT = re.compile(r"\d_\d")
-_NUMBER = re.compile(r"\d+(_\d+)*(\.(\d+(_\d+)*)?)?([eE][+-]?\d+(_\d+)*)?")
+from louver.trusted.planner.sql.dialect import LOCAL
+
+_TOKENIZER = LOCAL.sqlglot.tokenizer_class
+_SPLIT, _NUMBER = LOCAL.split_number, LOCAL.number
 
 
 def tokenized(text: str) -> list[Token]:
@@ -17,7 +16,7 @@ def tokenized(text: str) -> list[Token]:
     Raises:
         TokenError: where the text cannot be cut into tokens.
     """
-    raw = list(DuckDB.Tokenizer().tokenize(text))
+    raw = list(_TOKENIZER().tokenize(text))
     if _SPLIT.search(text) is None:
         return raw
     results: list[Token] = []

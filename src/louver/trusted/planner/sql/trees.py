@@ -9,21 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
+from louver.trusted.planner.sql.dialect import LOCAL
 from louver.trusted.planner.sql.tokenizer import tokenized
 
-LOCAL_DIALECT = "duckdb"
-"""The language of the local engine, which is the user's as well."""
-_DIALECT = DuckDB()
+_DIALECT = LOCAL.sqlglot()
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
-#: Operators that DuckDB reads before its other comparisons, and sqlglot along with them.
-_EARLY = {"==", "~", "~~", "~~*", "^@"}
-#: Operators that DuckDB reads after arithmetic, and sqlglot before it; and where one ends a value.
-_LATE = {"@", "!"}
-#: What both read before either of these.
+#: What both sqlglot and the engine read before operators that are early or late.
 _OPERANDS = (
     exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast, exp.Add, exp.Sub, exp.Mul,
     exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Upper, exp.Lower, exp.Length, exp.Coalesce,
@@ -35,7 +29,7 @@ def local_text(node: exp.Expr) -> str:
     """A tree as text for the local engine, or for providers, whose language is the same; a text for
     any other server is its backend's to print.
     """
-    return str(node.sql(LOCAL_DIALECT))
+    return str(node.sql(LOCAL.name))
 
 
 def parse(sql: str) -> exp.Expr | None:
@@ -70,7 +64,7 @@ def parse_all(sql: str) -> list[exp.Expr | None]:
         token.comments.clear()
     trees = _DIALECT.parser().parse(tokens, sql)
     spelled = {token.text for token in tokens if token.token_type not in _QUOTED}
-    if spelled & _LATE or (spelled & _EARLY and not all(map(_is_plain, trees))):
+    if spelled & LOCAL.late or (spelled & LOCAL.early and not all(map(_is_plain, trees))):
         raise SqlglotError("operators whose order is another one in DuckDB")
     for tree in trees:
         _bracket_negations(tree)
