@@ -15,6 +15,7 @@ import pytest
 from louver import errors
 from louver.wire.messages import Statement
 from tests.generated import generator
+from tests.local_duckdb import local_duckdb
 from tests.recorded import OFFSET, TEXT, RecordedSession, needles
 
 
@@ -101,7 +102,7 @@ def test_a_trace_would_be_seen(tmp_path: Path, key_file: Path) -> None:
 
 def test_home_spills_privately(tmp_path: Path, key_file: Path) -> None:
     watched = RecordedSession(tmp_path / "watched.duckdb", key_file, "sealed")
-    workspace = watched.session.context.local.workspace
+    workspace = local_duckdb(watched.session.context.local).workspace
     settings = dict(
         workspace.execute(
             "SELECT name, value FROM duckdb_settings()"

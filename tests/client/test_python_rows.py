@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 
 VALUES = [
     "TRUE", "(-128)::TINYINT", "-5::SMALLINT", "7", "-9223372036854775808", "255::UTINYINT",
@@ -25,14 +25,14 @@ VALUES = [
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[LocalEngine]:
-    engine = LocalEngine()
+def home() -> Iterator[DuckDBLocalEngine]:
+    engine = DuckDBLocalEngine()
     yield engine
     engine.close()
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_values_are_those_of_duckdb(home: LocalEngine, value: str) -> None:
+def test_values_are_those_of_duckdb(home: DuckDBLocalEngine, value: str) -> None:
     """With a NULL of the type beside it; in a column alone, and beside others."""
     nothing = f"CASE WHEN x > 1 THEN {value} END"
     for items in (f"{nothing} AS v", f"{nothing} AS v, x AS v, 'text' AS w"):
@@ -44,7 +44,7 @@ def test_values_are_those_of_duckdb(home: LocalEngine, value: str) -> None:
         assert [[*map(type, row)] for row in rows] == [[*map(type, row)] for row in wanted]
 
 
-def test_rows_without_columns_or_without_rows(home: LocalEngine) -> None:
+def test_rows_without_columns_or_without_rows(home: DuckDBLocalEngine) -> None:
     """Chunks of a column make no difference, nor does their absence."""
     many = home.workspace.execute("SELECT x, x::VARCHAR FROM range(5000) t(x)").to_arrow_table()
     assert home.python_rows(many.slice(3, 4990)) == [(x, str(x)) for x in range(3, 4993)]

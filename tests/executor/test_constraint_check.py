@@ -16,6 +16,7 @@ from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.tap import Tap
+from tests.local_duckdb import local_duckdb
 from tests.twin import Twin, outcome_of
 
 
@@ -172,4 +173,5 @@ def test_nothing_stays_behind_at_home(session: Session) -> None:
     session.execute("UPDATE t SET a = a + 10; DELETE FROM t WHERE a = 11")
     with pytest.raises(errors.Error):
         session.execute("UPDATE t SET a = 'x'")
-    assert session.context.local.binder.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+    binder = local_duckdb(session.context.local).binder
+    assert binder.execute("SELECT count(*) FROM t").fetchall() == [(0,)]

@@ -12,6 +12,7 @@ import pytest
 from louver import errors
 from louver.trusted.executor.session import Session
 from tests.inside import context_of
+from tests.local_duckdb import local_duckdb
 from tests.recorded import RecordedSession
 
 FAILING = (
@@ -68,8 +69,9 @@ def test_a_failing_statement_leaves_the_session_as_it_was(session: Session, sql:
 
 def test_a_duckdb_at_home_that_gave_up_is_made_anew(session: Session) -> None:
     before = answers(session)
-    for index in range(len(session.context.local.instances)):
-        session.context.local.instances[index].close()
+    local = local_duckdb(session.context.local)
+    for index in range(len(local.instances)):
+        local.instances[index].close()
         with pytest.raises(errors.Error):
             session.execute("SELECT error(p) FROM t")
         assert answers(session) == before

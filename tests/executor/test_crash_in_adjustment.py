@@ -19,6 +19,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
 from tests.executor.test_crash import FORKS
+from tests.local_duckdb import local_duckdb
 
 PAUSES_MS = (20, 80, 160, 320)
 ROWS = 20_000
@@ -121,6 +122,5 @@ def wanted(session: Session, query: str) -> list[tuple[object, ...]]:
     """What plaintext DuckDB answers."""
     names = ", ".join(COLUMNS)
     source = f"(SELECT {VALUES} FROM range({ROWS}) r(i)) AS made({names})"
-    return list(
-        session.context.local.workspace.execute(query.format(t=f"(FROM {source})")).fetchall()
-    )
+    workspace = local_duckdb(session.context.local).workspace
+    return list(workspace.execute(query.format(t=f"(FROM {source})")).fetchall())

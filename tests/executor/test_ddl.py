@@ -212,16 +212,16 @@ def test_transactions(twin: Twin) -> None:
 def test_a_rollback_of_rows_leaves_what_stands_at_home(twin: Twin) -> None:
     """To begin a DuckDB takes long, and rows do not stand there."""
     twin.both("CREATE TABLE t (a INT ENC UNIQUE)", "CREATE VIEW v AS FROM t")
-    before = twin.session.context.local.binder
+    before = twin.session.context.local.generation
     twin.both("BEGIN", "INSERT INTO t VALUES (1)", "DELETE FROM t WHERE a = 1", "ROLLBACK")
-    assert twin.session.context.local.binder is before
+    assert twin.session.context.local.generation == before
     twin.both("BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES ('x')", "ROLLBACK")
-    assert twin.session.context.local.binder is before
+    assert twin.session.context.local.generation == before
     twin.both("INSERT INTO t VALUES (1)")
     twin.run("FROM v")
     twin.same_schema()
     twin.both("BEGIN", "DROP VIEW v", "ROLLBACK")
-    assert twin.session.context.local.binder is not before
+    assert twin.session.context.local.generation != before
     twin.run("FROM v")
     twin.same_schema()
 

@@ -10,7 +10,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.executor.local import repeated
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 
 COLUMNS = [("a", "INTEGER"), ("b", "VARCHAR")]
 Row = tuple[int | None, str | None]
@@ -18,8 +18,8 @@ QUERY = "SELECT b AS name, sum(a) AS total FROM found GROUP BY b ORDER BY b"
 
 
 @pytest.fixture
-def home() -> Iterator[LocalEngine]:
-    engine = LocalEngine()
+def home() -> Iterator[DuckDBLocalEngine]:
+    engine = DuckDBLocalEngine()
     yield engine
     engine.close()
 
@@ -32,11 +32,11 @@ def _rows(*rows: Row) -> pa.Table:
     )
 
 
-def _prepared(home: LocalEngine) -> int:
+def _prepared(home: DuckDBLocalEngine) -> int:
     return len(home._repeated._statements)
 
 
-def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
+def test_each_time_the_rows_are_those_of_that_time(home: DuckDBLocalEngine) -> None:
     """Also none, and many in several chunks: one statement for all of these, and one for each small
     number of rows, which go as values.
     """
@@ -55,14 +55,14 @@ def test_each_time_the_rows_are_those_of_that_time(home: LocalEngine) -> None:
     assert _prepared(home) == 3
 
 
-def test_rows_are_not_kept(home: LocalEngine) -> None:
+def test_rows_are_not_kept(home: DuckDBLocalEngine) -> None:
     """What was read is let go of."""
     home.finish_over("found", COLUMNS, _rows(*[(n, "x") for n in range(100)]), QUERY)
     (incoming,) = home._repeated._incoming.values()
     assert incoming.rows.num_rows == 0
 
 
-def test_rows_of_other_types_are_read_as_such(home: LocalEngine) -> None:
+def test_rows_of_other_types_are_read_as_such(home: DuckDBLocalEngine) -> None:
     """The same columns from another schema: cast, not misread."""
     assert home.finish_over("found", COLUMNS, _rows((1, "x")), QUERY).num_rows == 1
     wide = pa.table({"a": pa.array([1 << 20], pa.int64()), "b": pa.array(["x"])})
@@ -71,7 +71,7 @@ def test_rows_of_other_types_are_read_as_such(home: LocalEngine) -> None:
     assert _prepared(home) == 1
 
 
-def test_a_setting_holds_from_when_it_is_changed(home: LocalEngine) -> None:
+def test_a_setting_holds_from_when_it_is_changed(home: DuckDBLocalEngine) -> None:
     """Also for a query that was prepared before."""
     sql = "SELECT a / 2 AS half FROM found"
     assert home.finish_over("found", COLUMNS, _rows((7, "x")), sql).to_pydict() == {"half": [3.5]}
@@ -79,7 +79,7 @@ def test_a_setting_holds_from_when_it_is_changed(home: LocalEngine) -> None:
     assert home.finish_over("found", COLUMNS, _rows((7, "x")), sql).to_pydict() == {"half": [3]}
 
 
-def test_a_failure_leaves_the_query_as_it_was(home: LocalEngine) -> None:
+def test_a_failure_leaves_the_query_as_it_was(home: DuckDBLocalEngine) -> None:
     """One of a row, and one of the query itself."""
     sql = "SELECT a::TINYINT AS small FROM found"
     for _ in range(2):
@@ -93,7 +93,7 @@ def test_a_failure_leaves_the_query_as_it_was(home: LocalEngine) -> None:
     assert _prepared(home) == 1
 
 
-def test_so_many_are_kept(home: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_are_kept(home: DuckDBLocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest is prepared again when it comes back."""
     monkeypatch.setattr(repeated, "MOST", 3)
     for n in (*range(5), 0):

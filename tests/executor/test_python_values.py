@@ -7,7 +7,7 @@ import random
 import duckdb
 import pytest
 
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 
 VALUES = {
     "DATE": ["'2020-02-29'", "'0001-01-01'", "'9999-12-31'", "'infinity'", "'-infinity'",
@@ -27,7 +27,7 @@ VALUES = {
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 400])
 def test_values_are_those_of_duckdb(rows: int) -> None:
-    dice, engine, plain = random.Random(rows), LocalEngine(), duckdb.connect()
+    dice, engine, plain = random.Random(rows), DuckDBLocalEngine(), duckdb.connect()
     for _ in range(40):
         types = dice.choices(list(VALUES), k=dice.randint(1, 4))
         columns = [

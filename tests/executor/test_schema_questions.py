@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from louver.trusted.executor import schema_queries
+from louver.trusted.executor.local import duckdb_statements
 from tests.generated import cases, generator
 from tests.twin import PROFILES, Twin
 
@@ -112,6 +113,6 @@ def _some(random: Random, templates: tuple[str, ...]) -> list[str]:
 
 
 def test_every_name_of_the_catalog_is_known_by_its_beginning() -> None:
-    system = schema_queries.system_names()
+    system = duckdb_statements.system_names()
     odd = {n for n in system.views | system.functions if not n.startswith(schema_queries.PREFIXES)}
     assert odd == schema_queries.MACROS

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from louver.trusted.executor import constraint_check
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from tests.twin import Twin
 
 #: Columns that statements set, by type, with values of theirs and some that are none.
@@ -37,7 +37,7 @@ class _Local:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        for owner, name in ((constraint_check, "rehearsal"), (LocalEngine, "finish_over")):
+        for owner, name in ((constraint_check, "rehearsal"), (DuckDBLocalEngine, "finish_over")):
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 
     def _counted(self, real: Callable[..., Any]) -> Callable[..., Any]:

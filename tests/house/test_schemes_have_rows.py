@@ -38,7 +38,9 @@ OTHER_MEANINGS: dict[str, dict[str, tuple[str, ...]]] = {
             "executor/private/session.py", "executor/session.py", "executor/show.py",
         ),
         "a kind of advice": ("client/advice.py",),
-        "a string in which names are looked for": ("executor/schema_queries.py",),
+        "a string in which names are looked for": (
+            "executor/local/duckdb_statements.py", "executor/schema_queries.py",
+        ),
         OPERAND: ("apps/commands/sql.py",),
     },
     "file": {

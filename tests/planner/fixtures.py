@@ -13,7 +13,7 @@ from pathlib import Path
 from louver.trusted.backends import duckdb, lake
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.plan_leakage import facts_of
 from louver.trusted.planner import lake_explain as of_lakes
 from louver.trusted.planner import postcondition
@@ -76,9 +76,9 @@ def write(path: Path, cases: list[Case]) -> None:
     path.write_text("\n=====\n".join(str(case).rstrip() for case in cases) + "\n")
 
 
-def world() -> tuple[Catalog, LocalEngine]:
+def world() -> tuple[Catalog, DuckDBLocalEngine]:
     """Two tables whose server columns bear the paper's names."""
-    catalog, home = Catalog("fixture"), LocalEngine()
+    catalog, home = Catalog("fixture"), DuckDBLocalEngine()
     for index, (name, sql) in enumerate(TABLES.items(), 1):
         item = HomeObject("TABLE", "main", name, sql)
         home.binder.execute(sql)
@@ -166,7 +166,7 @@ def backend_of(table: Table) -> Backend:
 def run(
     case: Case,
     catalog: Catalog,
-    home: LocalEngine,
+    home: DuckDBLocalEngine,
     backends: Callable[[Table], Backend] = backend_of,
 ) -> Case:
     """What the planner makes of an input today."""

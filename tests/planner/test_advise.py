@@ -11,7 +11,7 @@ import pytest
 import louver.trusted.vault.schemes  # noqa: F401 - has the sentences of leaks
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.duckdb import BACKEND as DUCKDB
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.planner.advisor import advise, candidates
 from louver.trusted.planner.advisor.what_if import Computed, Grouped, Raised, Searchable
 from louver.trusted.planner.sql import lexer
@@ -83,8 +83,8 @@ YEARS = (
 )
 
 
-def world() -> tuple[Catalog, LocalEngine]:
-    catalog, home = Catalog("advice"), LocalEngine()
+def world() -> tuple[Catalog, DuckDBLocalEngine]:
+    catalog, home = Catalog("advice"), DuckDBLocalEngine()
     for number, (name, (rows, columns)) in enumerate(SCHEMA.items(), 1):
         sql = f"CREATE TABLE {name} ({', '.join(f'{c} {t}' for c, (t, _, _) in columns.items())})"
         home.binder.execute(sql)

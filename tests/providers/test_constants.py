@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from louver import errors
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.private import constants
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.planner.sql import lexer
@@ -17,8 +17,8 @@ SHAPE = Shape(Protocol.SUM, "t", "", ("a", "b"), "c")
 
 
 @pytest.fixture
-def home() -> Iterator[LocalEngine]:
-    engine = LocalEngine()
+def home() -> Iterator[DuckDBLocalEngine]:
+    engine = DuckDBLocalEngine()
     yield engine
     engine.close()
 
@@ -55,7 +55,7 @@ def _clauses(count: int) -> list[Clause]:
     ]
 
 
-def test_values_are_those_of_each_secret(home: LocalEngine) -> None:
+def test_values_are_those_of_each_secret(home: DuckDBLocalEngine) -> None:
     """However many there are, whatever ends are open."""
     for count in (0, 1, 2, 7):
         values = constants.evaluate(home, SHAPE, _clauses(count))
@@ -69,7 +69,7 @@ def test_values_are_those_of_each_secret(home: LocalEngine) -> None:
             assert (value.low_inclusive, value.high_inclusive) == (True, n % 3 == 0)
 
 
-def test_a_constant_that_fails_is_told_by_what_it_is_compared_with(home: LocalEngine) -> None:
+def test_a_constant_that_fails_is_told_by_what_it_is_compared_with(home: DuckDBLocalEngine) -> None:
     """Its value stands nowhere in the error."""
     good, bad = Secret("1"), Secret("CAST($1 AS INTEGER)", ("hidden",))
     for clause, name in (

@@ -24,6 +24,7 @@ from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
 from louver.wire.tap import Record, Tap
+from tests.local_duckdb import local_duckdb
 from tests.worlds.crossing import Crossing
 from tests.worlds.values import Value
 
@@ -129,7 +130,7 @@ class World:
     def _session(self) -> Session:
         tap = Tap(self._server(), self.records)
         session = Session(tap, self.ring, self.policy, modulus_bits=512)
-        session.context.local._converter = _converter()
+        local_duckdb(session.context.local)._converter = _converter()
         return session
 
     def run(self, text: str, parameters: list[Value], other: bool = False) -> Outcome:
@@ -206,7 +207,7 @@ class World:
     def close(self) -> None:
         """End the session."""
         for context in (self.session.context, *self.session.context.attached.values()):
-            context.local._converter = None
+            local_duckdb(context.local)._converter = None
         self.session.close()
         self.oracle.close()
 

@@ -19,6 +19,7 @@ from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
 from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
 from louver.trusted.executor.plan_leakage import facts_of
 from louver.trusted.executor.schema import constraints
 from louver.trusted.planner.advisor import advise
@@ -133,7 +134,7 @@ def held(table: Table, expression: str) -> tuple[str, str] | None:
             scratch.execute(f"CREATE TABLE held ({listed}, {generated})")
         except duckdb.Error:
             return None
-        printed = constraints.read(scratch, "main", "held")[_HELD].expression
+        printed = constraints.read(DuckDBSchema(scratch), "main", "held")[_HELD].expression
     return type_, printed
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
-import duckdb
-
-from louver.names import HERE, fold, quoted
+from louver.names import fold, quoted
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
+from louver.trusted.executor.local.duckdb_statements import reserved_words
 from louver.trusted.planner.advisor.what_if import (
     Change,
     Computed,
@@ -77,16 +75,18 @@ def _again(
     later = next(other for other in catalog.tables.values() if other.id == table.id)
     own = replace(later, columns=[c for c in later.columns if table.column(c.name)])
     beside = printed.beside(context, table)
-    indexes = context.local.binder.execute(
-        "SELECT index_name FROM duckdb_indexes() WHERE schema_name = ? AND table_name = ?",
-        [table.schema, table.name],
-    ).fetchall()
+    position = (table.schema, table.name)
+    indexes = [
+        index.name
+        for index in context.local.schema.indexes()
+        if (index.schema, index.table) == position
+    ]
     schema = "" if fold(table.schema) == "main" else f"{name_of(table.schema)}."
     listed = ", ".join(name_of(c.name) for c in table.columns if not c.expression)
     label, former = f"{schema}{name_of(table.name)}", name_of(f"{table.name}_before")
     statements = [
         # DuckDB renames no table that has an index.
-        *(f"DROP INDEX {schema}{name_of(name)}" for (name,) in indexes),
+        *(f"DROP INDEX {schema}{name_of(name)}" for name in indexes),
         f"ALTER TABLE {label} RENAME TO {former}",
         printed.create_table(context, own, *further),
         f"INSERT INTO {label} ({listed}) SELECT {listed} FROM {schema}{former}",
@@ -105,15 +105,14 @@ def _referenced(context: Context, changes: Sequence[Change]) -> dict[str, str]:
         if not isinstance(change, Raised)
         for position in places_of(change)
     }
-    rows = context.local.binder.execute(
-        "SELECT schema_name, referenced_table, list(DISTINCT table_name ORDER BY table_name)"
-        f" FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY' AND {HERE} GROUP BY ALL"
-    ).fetchall()
+    children: dict[tuple[str, str], set[str]] = {}
+    for reference in context.local.schema.references():
+        children.setdefault((reference.schema, reference.parent), set()).add(reference.table)
     notes = {}
-    for schema, parent, children in rows:
-        table = context.catalog.table(schema, parent)
+    for parent, referring in children.items():
+        table = context.catalog.table(*parent)
         if table is not None and table.id in ids:
-            names = ", ".join(children)
+            names = ", ".join(sorted(referring))
             notes[table.label] = (
                 f"{table.label} is not part of the script: {names} refers to it, and DuckDB does"
                 " not rename such a table. Create both in a new database under the policy below."
@@ -140,14 +139,4 @@ def defined(change: Computed, level: str) -> str:
 
 def name_of(name: str) -> str:
     """A name as SQL, quoted where that is needed."""
-    return name if _NAME.fullmatch(name) and name not in _reserved() else quoted(name)
-
-
-@cache
-def _reserved() -> frozenset[str]:
-    """The words that DuckDB takes for no name."""
-    with duckdb.connect(":memory:") as connection:
-        rows = connection.execute(
-            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
-        ).fetchall()
-    return frozenset(name for (name,) in rows)
+    return name if _NAME.fullmatch(name) and name not in reserved_words() else quoted(name)

@@ -174,7 +174,7 @@ class Connection(Sources):
         """Stop the running statement; may be called from another thread."""
         self._require_open()
         self._session.context.engine.interrupt()
-        self._session.context.local.workspace.interrupt()
+        self._session.context.local.interrupt()
 
     def close(self) -> None:
         """Close the connection and roll back an open transaction. May be called twice."""

@@ -120,7 +120,8 @@ class Result:
         if texts is not None:
             return texts
         with contained(self._session), self._session.context.local.reading(wanted) as relation:
-            return relation.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows").fetchall()
+            printed = relation.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows")
+            return list(printed.fetchall())
 
     def csv(self, write: Callable[[bytes], object]) -> None:
         """Write all rows as CSV with a header, as DuckDB's COPY does; ``write`` takes the bytes."""

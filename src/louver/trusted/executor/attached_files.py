@@ -17,8 +17,8 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import schema_queries, select
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.attached import File, schemas_of
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local.attached import schemas_of
+from louver.trusted.executor.local.local import File
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import TAKES_NAMES
 from louver.trusted.planner.write.reads import reached
@@ -46,18 +46,15 @@ def attach(context: Context, location: str, name: str) -> None:
     _require_database(path)
     if any(_is_of(other, path) for other in (context, *context.attached.values())):
         raise errors.make("attach.same", url=location)
-    home = context.local
-    with translated():
-        home.files.attach((home.binder, home.workspace), name, path, home.options())
-    context.state.origins.files = home.files.tables
+    context.local.attach(name, path)
+    context.state.origins.files = context.local.files.tables
     _forget(context)
 
 
 def detach(context: Context, name: str) -> None:
     """Let go of a file."""
     _require_outside(context, "DETACH")
-    with translated():
-        context.local.files.detach((context.local.binder, context.local.workspace), name)
+    context.local.detach(name)
     _forget(context)
 
 
@@ -211,7 +208,11 @@ def _require_own(
     here |= {name for _, name in context.catalog.tables} | context.local.temporary.names
     for view in file.views if words is None else file.views.keys() & words:
         inner = file.views[view]
-        if view in file.foreign or inner & here or schema_queries.describes(set(inner)):
+        if (
+            view in file.foreign
+            or inner & here
+            or schema_queries.describes(context.local, set(inner))
+        ):
             called.add(view)
     if called:
         raise errors.make("attach.object", name=file.name, object=min(called))

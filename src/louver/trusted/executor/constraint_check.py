@@ -7,20 +7,19 @@ need the rows that exist already; only their key columns are read from the serve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import HERE, TABLE_IS, fold, folded_sql, quoted
+from louver.names import fold, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local.connection import constraint_error
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.schema import declarations, sequences
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.schema.tables import generated_columns
@@ -86,22 +85,15 @@ class _Memory:
     keys: dict[tuple[int, tuple[str, ...]], tuple[str, pa.Table]] = field(default_factory=dict)
 
 
-@contextmanager
-def rehearsal(context: Context) -> Iterator[duckdb.DuckDBPyConnection]:
+def rehearsal(context: Context) -> AbstractContextManager[LocalConnection]:
     """The declared local tables, empty, to be changed freely: all is undone at the end."""
-    connection = context.local.binder
-    try:
-        with translated():
-            connection.execute("BEGIN TRANSACTION")
-            yield connection
-    finally:
-        _undo(connection)
+    return context.local.rehearsal()
 
 
 def rehearsed(
     context: Context,
-    fill: Callable[[duckdb.DuckDBPyConnection], None],
-    run: Callable[[duckdb.DuckDBPyConnection], Done],
+    fill: Callable[[LocalConnection], None],
+    run: Callable[[LocalConnection], Done],
 ) -> Done:
     """What `run` finds in the declared tables after `fill`; all is undone.
 
@@ -118,25 +110,14 @@ def rehearsed(
             raise
     drawn = sequences.states(context.local, context.catalog)
     try:
-        with translated():
-            fill(context.local.binder)
+        with context.local.rehearsal(undone=False) as connection:
+            fill(connection)
         with rehearsal(context) as connection:
             return run(connection)
     finally:
         drawn |= sequences.states(context.local, context.catalog)
         context.local.rebuild(context.catalog)
         sequences.restore(context.local, drawn)
-
-
-def _undo(connection: duckdb.DuckDBPyConnection) -> None:
-    try:
-        with suppress(duckdb.Error):
-            connection.execute("ROLLBACK")
-    except RuntimeError as error:
-        # DuckDB's word for Ctrl-C, which came just now: what was to be undone still is.
-        with suppress(duckdb.Error):
-            connection.execute("ROLLBACK")
-        raise (KeyboardInterrupt() if "interrupted" in str(error) else error) from None
 
 
 def rules(context: Context, table: Table) -> Rules:
@@ -147,8 +128,7 @@ def rules(context: Context, table: Table) -> Rules:
         memory.schema, memory.rules, memory.keys = schema, {}, {}
     known = memory.rules.get(table.key)
     if known is None:
-        with translated():
-            known = memory.rules[table.key] = _rules(context, table)
+        known = memory.rules[table.key] = _rules(context, table)
     require_no_variable(context, known.deciding, f"Which rows {table.label} holds")
     return known
 
@@ -171,49 +151,32 @@ def require_no_variable(context: Context, texts: Iterable[str], what: str) -> No
 
 
 def _rules(context: Context, table: Table) -> Rules:
-    connection, entries = context.local.binder, Rules()
+    schema, entries = context.local.schema, Rules()
     entries.generated = generated_columns(context, table.schema, table.name)
-    position = list(table.key)
-    rows = connection.execute(
-        "SELECT constraint_type, constraint_text, constraint_column_names, referenced_table,"
-        " referenced_column_names FROM duckdb_constraints()"
-        f" WHERE {TABLE_IS}",
-        position,
-    ).fetchall()
     texts = []
-    for kind, text, columns, parent, parent_columns in rows:
+    for known in schema.constraints(*table.key):
+        kind, columns = known.kind, known.columns
         if kind in ("PRIMARY KEY", "UNIQUE"):
             names = tuple(quoted(name) for name in columns)
-            entries.keys.append(Key(kind == "PRIMARY KEY", names, tuple(columns)))
+            entries.keys.append(Key(kind == "PRIMARY KEY", names, columns))
         elif kind == "CHECK":
-            entries.deciding.append(text)
+            entries.deciding.append(known.text)
         elif kind == "NOT NULL":
             entries.required |= {fold(name) for name in columns}
         elif kind == "FOREIGN KEY":
-            texts.append(text)
-            entries.foreign.append(
-                Foreign(tuple(columns), (table.schema, parent), tuple(parent_columns))
-            )
-    for (listed,) in connection.execute(
-        f"SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique AND {TABLE_IS}",
-        position,
-    ).fetchall():
+            texts.append(known.text)
+            parent = (table.schema, known.parent)
+            entries.foreign.append(Foreign(columns, parent, known.parent_columns))
+    for listed in schema.unique_indexes(table.key):
         bare = {fold(c.name): quoted(c.name) for c in table.columns}
         bare |= {fold(name): name for name in bare.values()}
         expressions = tuple(bare.get(fold(text), text) for text in listed)
         entries.keys.append(Key(False, expressions, _columns_in(listed, table)))
         entries.deciding += listed
-    entries.defaults = declarations.defaults(connection, table)
-    entries.children = connection.execute(
-        "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
-        f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
-        f" AND {folded_sql('referenced_table')} = $2",
-        position,
-    ).fetchall()
+    entries.defaults = declarations.defaults(schema, table)
+    entries.children = schema.children(table.key)
     if texts:
-        from louver.trusted.executor.schema import unreferenced
-
-        entries.without_foreign = unreferenced.text(connection, table, texts)
+        entries.without_foreign = schema.without_references(table, texts)
     return entries
 
 
@@ -275,8 +238,8 @@ def require(context: Context, table: Table, rows: pa.Table) -> None:
     read = list(dict.fromkeys(name for key in keys for name in key.columns))
     existing_rows = existing(context, table, read)
     with rehearsal(context) as connection:
-        arrow_values.register(connection, "louver_fresh", rows)
-        arrow_values.register(connection, "louver_kept", existing_rows)
+        connection.register("louver_fresh", rows)
+        connection.register("louver_kept", existing_rows)
         for key in keys:
             require_key(connection, key, "louver_fresh", "louver_kept")
 
@@ -304,7 +267,7 @@ def parent_of(context: Context, foreign: Foreign) -> Table:
     return table
 
 
-def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, spared: str) -> None:
+def require_key(connection: LocalConnection, key: Key, fresh: str, spared: str) -> None:
     """Raise where rows of ``fresh`` repeat a key of ``spared`` or of each other."""
     items = ", ".join(f"{e} AS k{i}" for i, e in enumerate(key.expressions))
     names = [f"k{i}" for i in range(len(key.expressions))]
@@ -312,36 +275,34 @@ def require_key(connection: duckdb.DuckDBPyConnection, key: Key, fresh: str, spa
     present = " AND ".join(f"{name} IS NOT NULL" for name in names)
     # Materialized: a join pushes filters into Arrow tables, and DuckDB cannot do so for UUID,
     # BOOLEAN, BIT and 128-bit numbers.
-    row = connection.execute(
+    row = connection.fetchone(
         f"WITH fresh AS MATERIALIZED (SELECT {items} FROM {fresh}),"
         f" kept AS MATERIALIZED (SELECT {items} FROM {spared})"
         f" SELECT {shown} FROM fresh SEMI JOIN kept USING ({listed}) LIMIT 1"
-    ).fetchone()
+    )
     if row:
         kind = "primary key" if key.primary else "unique"
         raise broken(f'Duplicate key "{_pairs(key.expressions, row)}" violates {kind} constraint.')
-    row = connection.execute(
+    row = connection.fetchone(
         f"SELECT {shown} FROM (SELECT {items} FROM {fresh}) WHERE {present}"
         f" GROUP BY {listed} HAVING count(*) > 1 LIMIT 1"
-    ).fetchone()
+    )
     if row:
         values = ", ".join(str(value) for value in row)
         raise broken(f'PRIMARY KEY or UNIQUE constraint violation: duplicate key "{values}"')
 
 
-def require_parent(
-    connection: duckdb.DuckDBPyConnection, foreign: Foreign, fresh: str, parent: str
-) -> None:
+def require_parent(connection: LocalConnection, foreign: Foreign, fresh: str, parent: str) -> None:
     """Raise where a row of ``fresh`` refers to nothing in ``parent``."""
     places = range(len(foreign.columns))
     child = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.columns))
     other = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.parent_columns))
     present = " AND ".join(f"{quoted(n)} IS NOT NULL" for n in foreign.columns)
     listed, shown = ", ".join(f"k{i}" for i in places), ", ".join(f"k{i}::VARCHAR" for i in places)
-    row = connection.execute(
+    row = connection.fetchone(
         f"SELECT {shown} FROM (SELECT {child} FROM {fresh} WHERE {present})"
         f" ANTI JOIN (SELECT {other} FROM {parent}) USING ({listed}) LIMIT 1"
-    ).fetchone()
+    )
     if row:
         raise broken(
             f'Violates foreign key constraint because key "{_pairs(foreign.parent_columns, row)}"'
@@ -371,4 +332,4 @@ def _bare(name: str) -> str:
 
 def broken(message: str) -> errors.Error:
     """DuckDB's error for a broken constraint."""
-    return errors.from_duckdb(duckdb.ConstraintException(f"Constraint Error: {message}"))
+    return constraint_error(message)

@@ -5,7 +5,7 @@ session is as fit for the next one as before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors, extras
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.vault.catalog import Catalog
 
 T = TypeVar("T")
@@ -87,14 +87,7 @@ def recovered(local: LocalEngine, catalog: Catalog) -> None:
     """No instance stays in a transaction, and one that DuckDB has given up, as it does after an
     error of its own, is made anew; so is one that was not built to its end.
     """
-    if local.state == "broken":
-        return local.renew(catalog)
-    try:
-        for connection in local.instances:
-            with suppress(duckdb.Error):
-                connection.execute("ROLLBACK")
-            connection.execute("SELECT 1")
-    except duckdb.Error:
+    if local.state == "broken" or not local.is_fit():
         local.renew(catalog)
 
 

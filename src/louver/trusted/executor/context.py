@@ -13,7 +13,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.front import Recording
 from louver.trusted.executor.local import transaction_time
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
@@ -108,15 +108,15 @@ class Context:
 
     def fix_time(self, tokens: Sequence[Token]) -> None:
         """Within a transaction the time stands still for the statements that ask for it."""
-        state, binder = self.state, self.local.binder
-        if state.fixed is not binder and transaction_time.reads_time(self.catalog, tokens):
-            transaction_time.fix(self.local, state.began)
-            state.fixed = binder
+        state, generation = self.state, self.local.generation
+        if state.fixed != generation and transaction_time.reads_time(self.catalog, tokens):
+            self.local.fix_time(state.began)
+            state.fixed = generation
 
     def release_time(self) -> None:
         """The time goes on at the end of a transaction."""
-        if self.state.fixed is self.local.binder:
-            transaction_time.release(self.local)
+        if self.state.fixed == self.local.generation:
+            self.local.release_time()
         self.state.fixed = None
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import temporary_tables
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer
 
 Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
@@ -30,8 +29,7 @@ def control(
     read_only = words[-2:] == ["READ", "ONLY"]
     modes = words[:-2] if read_only or words[-2:] == ["READ", "WRITE"] else words
     if modes[1:] not in ([], ["TRANSACTION"], ["WORK"]) or (modes != words and not _begins(words)):
-        with translated():
-            context.local.binder.extract_statements(text.home)
+        context.local.statements.require_syntax(text.home)
         raise errors.make("sql.unsupported", statement=" ".join(words))
     if _begins(words):
         transaction.begin(context, read_only=read_only)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 
 from louver import errors
@@ -13,7 +12,7 @@ from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.vault.catalog import Table
 
@@ -60,16 +59,14 @@ def with_parents(context: Context, tables: Sequence[Table]) -> list[Table]:
     return list(ordered.values())
 
 
-def fill(
-    context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
-) -> None:
+def fill(context: Context, connection: LocalConnection, table: Table, rows: pa.Table) -> None:
     """Put the rows of a table into its empty local twin."""
     known = constraint_check.rules(context, table)
     names = [quoted(c.name) for c in table.columns if fold(c.name) not in known.generated]
     if not names or not rows.num_rows:
         return
     listed = ", ".join(names)
-    arrow_values.register(connection, "louver_fill", rows)
+    connection.register("louver_fill", rows)
     into = f"INSERT INTO {table.local_name} ({listed}) SELECT {listed} FROM"
     own = [f for f in known.foreign if constraint_check.parent_of(context, f).id == table.id]
     if not own:
@@ -80,7 +77,7 @@ def fill(
 
 
 def fill_stand_in(
-    context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
+    context: Context, connection: LocalConnection, table: Table, rows: pa.Table
 ) -> None:
     """Put rows into the temporary table that takes a table's place; columns that were not read
     are NULL there.
@@ -91,14 +88,12 @@ def fill_stand_in(
     columns = [column for column in table.columns if fold(column.name) not in generated]
     listed = ", ".join(quoted(column.name) for column in columns)
     items = ", ".join(quoted(c.name) if c.name in known else "NULL" for c in columns)
-    arrow_values.register(connection, "louver_fill", rows)
+    connection.register("louver_fill", rows)
     connection.execute(f"INSERT INTO {stand_in(table)} ({listed}) SELECT {items} FROM louver_fill")
     connection.unregister("louver_fill")
 
 
-def stand_for(
-    context: Context, connection: duckdb.DuckDBPyConnection, table: Table, rows: pa.Table
-) -> None:
+def stand_for(context: Context, connection: LocalConnection, table: Table, rows: pa.Table) -> None:
     """Let a temporary table without rules take the place of one that a change only reads."""
     connection.execute(f"CREATE TEMP TABLE {quoted(table.name)} AS FROM {table.local_name} LIMIT 0")
     fill_stand_in(context, connection, table, rows)
@@ -110,7 +105,7 @@ def stand_in(table: Table) -> str:
 
 
 def _fill_in_waves(
-    connection: duckdb.DuckDBPyConnection,
+    connection: LocalConnection,
     table: Table,
     into: str,
     own: Sequence[constraint_check.Foreign],
@@ -135,11 +130,11 @@ def _fill_in_waves(
             f" WHERE {ready}"
         )
         connection.execute(f"{into} louver_wave")
-        row = connection.execute(
+        row = connection.fetchone(
             f"DELETE FROM louver_left WHERE {ROW_ID} IN (SELECT {ROW_ID} FROM louver_wave)"
-        ).fetchone()
+        )
         moved = int(row[0]) if row else 0
-    row = connection.execute("SELECT count(*) FROM louver_left").fetchone()
+    row = connection.fetchone("SELECT count(*) FROM louver_left")
     connection.execute("DROP TABLE louver_left; DROP TABLE louver_wave")
     if row and row[0]:
         raise errors.make("internal", detail=f"rows of {table.label} refer to missing rows")

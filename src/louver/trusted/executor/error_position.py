@@ -48,7 +48,7 @@ def in_own_words(text: lexer.Text) -> Iterator[None]:
 def _corrected(text: str) -> errors.Error | None:
     """The error of a statement with a misspelled keyword."""
     # Imported here: few statements cannot be parsed.
-    from louver.trusted.executor import misspelled
+    from louver.trusted.executor.local import misspelled
 
     words = misspelled.meant(text)
     if words is None:

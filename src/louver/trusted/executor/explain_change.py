@@ -11,7 +11,6 @@ from louver import errors
 from louver.names import keyword
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations, lexer
 
@@ -27,8 +26,7 @@ def statement(
     if keyword(tokens[0].text) in ("CREATE", "ALTER"):
         # The clauses of CREATE TABLE AS precede every placeholder of its query.
         sql = declarations.strip_enc(text.home if values else text.plain, tokens).sql
-    with translated():
-        rows = context.local.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
+    rows = context.local.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
     if rows.column_names != ["explain_key", "explain_value"]:
         raise errors.make("sql.unsupported", statement=f"EXPLAIN {keyword(tokens[0].text)}")
     explanation = str(rows.column(1)[0].as_py())

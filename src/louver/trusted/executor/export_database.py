@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
@@ -14,7 +13,7 @@ from louver.trusted.executor import constraint_check, import_database, storage, 
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import fill, with_parents
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 
@@ -26,8 +25,7 @@ def export_database(
     that lists the encrypted columns.
     """
     values = home_values(text, parameters)
-    with translated():
-        context.local.binder.extract_statements(text.home)
+    context.local.statements.require_syntax(text.home)
     folder = _folder(tokens)
     tables = with_parents(context, list(context.catalog.tables.values()))
     with transaction.same_state(context):
@@ -36,7 +34,7 @@ def export_database(
         for table, rows in held:
             fill(context, connection, table, rows)
         _without_temporary(connection)
-        connection.execute(text.home, values) if values else connection.execute(text.home)
+        connection.execute(text.home, values)
     try:
         (folder / import_database.PROTECTION).write_text(
             import_database.protection(tables), encoding="utf-8"
@@ -54,8 +52,8 @@ def _folder(tokens: Sequence[Token]) -> Path:
     raise errors.make("sql.syntax", detail="write EXPORT DATABASE 'folder'")
 
 
-def _without_temporary(connection: duckdb.DuckDBPyConnection) -> None:
+def _without_temporary(connection: LocalConnection) -> None:
     """Drop temporary tables: DuckDB exports their rows but not the tables."""
     request = "SELECT table_name FROM duckdb_tables() WHERE temporary"
-    for (name,) in connection.execute(request).fetchall():
+    for (name,) in connection.fetchall(request):
         connection.execute(f"DROP TABLE temp.main.{quoted(name)}")

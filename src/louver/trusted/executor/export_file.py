@@ -16,9 +16,10 @@ from louver.names import fold, quoted
 from louver.trusted.executor import inventory, storage, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local.connection import translated
+from louver.trusted.executor.local.duckdb_instances import options
+from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
 from louver.trusted.executor.progress import Progress
-from louver.trusted.executor.schema import object_texts, tables
 from louver.trusted.vault.catalog import Table
 
 _Connection = duckdb.DuckDBPyConnection
@@ -53,7 +54,7 @@ def _writing(context: Context, path: Path) -> Iterator[_Connection]:
     before = os.umask(0o077)
     try:
         with translated():
-            plain = duckdb.connect(str(path), config=context.local.options())
+            plain = duckdb.connect(str(path), config=options(context.local.directory))
         # The first change creates the log file, so make one that contains no data.
         with translated():
             plain.execute("CREATE TABLE louver_first (a INT); DROP TABLE louver_first")
@@ -112,10 +113,11 @@ def _write(context: Context, plain: _Connection, progress: Progress | None) -> d
 @contextmanager
 def _loader(plain: _Connection, table: Table) -> Iterator[Callable[[pa.Table], None]]:
     """A function that inserts batches into a table of the new file, in an order its keys allow."""
-    generated = tables.generated_in(plain, table.schema, table.name)
+    schema = DuckDBSchema(plain)
+    generated = schema.generated(table.schema, table.name)
     names = [quoted(c.name) for c in table.columns if fold(c.name) not in generated]
     listed = ", ".join(names)
-    keys = object_texts.self_keys(plain, table.schema, table.name)
+    keys = schema.self_keys(table.schema, table.name)
     position = "louver_staged" if keys else table.local_name
     if keys:
         plain.execute(f"CREATE TEMP TABLE louver_staged AS SELECT {listed} FROM {table.local_name}")
@@ -146,7 +148,7 @@ def _insert_by_generation(
     ready = "SELECT s.rowid FROM louver_staged s WHERE " + " AND ".join(tests)
     while True:
         plain.execute(f"CREATE OR REPLACE TEMP TABLE louver_ready AS {ready}")
-        if not inventory.count(plain, "louver_ready"):
+        if not DuckDBSchema(plain).count("louver_ready"):
             break
         chosen = "rowid IN (FROM louver_ready)"
         plain.execute(
@@ -154,7 +156,7 @@ def _insert_by_generation(
             f" WHERE {chosen}"
         )
         plain.execute(f"DELETE FROM louver_staged WHERE {chosen}")
-    if inventory.count(plain, "louver_staged"):
+    if DuckDBSchema(plain).count("louver_staged"):
         raise errors.make(
             "sql.unsupported",
             statement=f"Exporting {table.label}, whose rows refer to each other in a circle,",

@@ -20,7 +20,7 @@ from louver.trusted.executor import storage, transaction
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.schema import objects
 from louver.trusted.executor.state import State
 from louver.trusted.executor.storage import Answers, Narrow, Request
@@ -68,22 +68,17 @@ def over(context: Context, tokens: Sequence[Token]) -> Iterator[Context]:
         raise errors.make("sql.unsupported", statement=statement)
     for other in context.attached.values():
         transaction.refresh(other)
-    local = LocalEngine()
+    databases = _Databases({"main": context, **context.attached})
+    local = context.local.beside(databases.catalog)
     try:
-        yield _federated(context, local)
+        yield _federated(context, local, databases)
     finally:
         local.close()
 
 
-def _federated(context: Context, local: LocalEngine) -> Context:
+def _federated(context: Context, local: LocalEngine, databases: _Databases) -> Context:
     """A context over all databases, for queries alone."""
-    databases = _Databases({"main": context, **context.attached})
-    own, catalog = context.local, databases.catalog
-    local.variables, local.path, local.files = own.variables, own.path, own.files
-    local.rebuild(catalog)
-    if own.temporary.names:
-        rows = own.temporary.state(own.workspace)
-        local.temporary.restore(local.binder, local.workspace, rows)
+    catalog = databases.catalog
     planner = Planner(
         local, context.columns.modulus_bits, lambda table: databases.owner(table)[0].backend
     )

@@ -9,27 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import duckdb
 
 from louver import errors
-from louver.names import HERE, fold, quoted
+from louver.names import fold, quoted
 from louver.trusted.executor import inventory
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.schema import head, object_texts, objects, tables
+from louver.trusted.executor.local.duckdb_instances import options
+from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
+from louver.trusted.executor.local.local import Key, Schema, SequenceState
+from louver.trusted.executor.schema import head, objects, tables
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import HomeObject
 from louver.trusted.vault.protection import FILES
 from louver.trusted.vault.types import is_collated, is_everywhere
 
-_Connection = duckdb.DuckDBPyConnection
-_PARENTS = (
-    "SELECT schema_name, table_name, referenced_table FROM duckdb_constraints()"
-    f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY'"
-)
-_INDEXED = f"SELECT schema_name, index_name, table_name FROM duckdb_indexes() WHERE {HERE}"
 _KEPT_SEALED = (
     "{name}: COLLATE {collation} stays. Your machine decides every condition on the column, and the"
     " server stores no codes of it."
@@ -57,7 +53,7 @@ def protected(context: Context, columns: Sequence[tuple[str, str]]) -> dict[str,
 
 def chosen(
     context: Context,
-    plain: _Connection,
+    plain: Schema,
     items: Sequence[HomeObject],
     names: Sequence[str],
     *,
@@ -76,7 +72,7 @@ def chosen(
 
 
 def _of_tables(
-    context: Context, plain: _Connection, items: Sequence[HomeObject], names: Sequence[str]
+    context: Context, plain: Schema, items: Sequence[HomeObject], names: Sequence[str]
 ) -> Selection:
     """The named tables with their schemas, indexes, types and sequences, and the views, macros and
     comments that need no other table; raises if a table is missing.
@@ -96,7 +92,7 @@ def _of_tables(
     keys |= {objects.key_of(item) for item in bound}
     indexed = {
         ("INDEX", fold(schema), fold(name))
-        for schema, name, table in plain.execute(_INDEXED).fetchall()
+        for schema, name, table in ((i.schema, i.name, i.table) for i in plain.indexes())
         if ("TABLE", fold(schema), fold(table)) in keys
     }
     schemas = {schema for _, schema, _ in keys}
@@ -123,13 +119,15 @@ def _of_tables(
     return Selection(needed, (_LEFT.format(names=", ".join(left)),) if left else ())
 
 
-def _require_parents(plain: _Connection, keys: set[objects.Key]) -> None:
+def _require_parents(plain: Schema, keys: set[Key]) -> None:
     """A foreign key is checked by no row of the file, so that its table has to come along."""
-    for schema, child, parent in plain.execute(_PARENTS).fetchall():
-        if ("TABLE", fold(schema), fold(child)) not in keys:
+    for reference in plain.references():
+        schema = reference.schema
+        if ("TABLE", fold(schema), fold(reference.table)) not in keys:
             continue
-        if ("TABLE", fold(schema), fold(parent)) not in keys:
-            label, needed = (tables.label_of(schema, name) for name in (child, parent))
+        if ("TABLE", fold(schema), fold(reference.parent)) not in keys:
+            names = (reference.table, reference.parent)
+            label, needed = (tables.label_of(schema, name) for name in names)
             raise errors.make("file.parent", table=label, parent=needed)
 
 
@@ -157,7 +155,9 @@ def _bound(
                 for word in _words(item)
             )
         ]
-        with closing(duckdb.connect(":memory:", config=context.local.options())) as scratch:
+        with closing(
+            duckdb.connect(":memory:", config=options(context.local.directory))
+        ) as scratch:
             unbound = inventory.run_all(scratch, [*base, *clear])
         stable = [item for item in clear if item not in unbound]
         if stable == bound:
@@ -172,7 +172,7 @@ def _words(item: HomeObject) -> set[str]:
     return {fold(token.text) for token in tokens[head.read(tokens).end :]}
 
 
-def _is_commented(item: HomeObject, keys: set[objects.Key]) -> bool:
+def _is_commented(item: HomeObject, keys: set[Key]) -> bool:
     words = lexer.words(lexer.tokens(item.sql), 4)
     kind = words[2]
     kinds = {
@@ -193,7 +193,7 @@ def _name(item: HomeObject) -> str:
 
 
 def _collations(
-    context: Context, plain: _Connection, items: Sequence[HomeObject], *, drop: bool
+    context: Context, plain: Schema, items: Sequence[HomeObject], *, drop: bool
 ) -> tuple[list[HomeObject], list[str]]:
     """The objects, and a notice for each column with a collation; raises for those that cannot be
     stored with it, unless they are to be stored without.
@@ -205,7 +205,7 @@ def _collations(
             objects.described_in(plain, item.schema, item.name) if item.kind == "TABLE" else []
         )
         collated = {name: type_ for name, type_ in columns if is_collated(type_)}
-        generated = bool(collated) and bool(tables.generated_in(plain, item.schema, item.name))
+        generated = bool(collated) and bool(plain.generated(item.schema, item.name))
         declared = protected(context, columns)
         for name, type_ in collated.items():
             protection = context.protection(_label(item), name, type_, declared.get(fold(name)))
@@ -238,7 +238,7 @@ def _absent(context: Context, items: Sequence[HomeObject]) -> tuple[HomeObject, 
     """The objects that the target lacks. One of the same name is an obstacle unless it is equal;
     a table always is, since it has rows.
     """
-    snapshot = objects.snapshot(context.local.binder, macros=True)
+    snapshot = context.local.schema.snapshot(macros=True)
     taken = {(kind, fold(schema), fold(name)) for kind, schema, name in snapshot}
     absent: list[HomeObject] = []
     equal: set[tuple[str, str]] = set()
@@ -261,17 +261,17 @@ def _absent(context: Context, items: Sequence[HomeObject]) -> tuple[HomeObject, 
 def _is_here(context: Context, item: HomeObject) -> bool:
     """Whether the target has an equal object."""
     key = objects.key_of(item)
-    known = objects.snapshot(context.local.binder, macros=item.kind == "MACRO")
+    known = context.local.schema.snapshot(macros=item.kind == "MACRO")
     here = any((kind, fold(schema), fold(name)) == key for kind, schema, name in known)
     return here and _is_equal(context, item)
 
 
 def _is_equal(context: Context, item: HomeObject) -> bool:
     """Whether the target's object of the same name does the same."""
-    key, binder = objects.key_of(item), context.local.binder
+    key, schema = objects.key_of(item), context.local.schema
     if item.kind == "SEQUENCE":
-        return _continues(binder, item)
-    own = context.catalog.objects if item.kind == "MACRO" else inventory.of(binder)
+        return _continues(schema, item)
+    own = context.catalog.objects if item.kind == "MACRO" else schema.objects()
     return any(
         other.sql.rstrip("; \n") == item.sql.rstrip("; \n")
         for other in own
@@ -279,22 +279,20 @@ def _is_equal(context: Context, item: HomeObject) -> bool:
     )
 
 
-def _continues(binder: _Connection, item: HomeObject) -> bool:
+def _continues(schema: Schema, item: HomeObject) -> bool:
     """Whether the target's sequence gives no value that the file's has given."""
     key = (fold(item.schema), fold(item.name))
-    own = object_texts.sequences(binder)[key]
+    own = schema.sequences()[key]
     with closing(duckdb.connect(":memory:")) as scratch:
         if item.schema != "main":
             scratch.execute(f"CREATE SCHEMA {quoted(item.schema)}")
         scratch.execute(item.sql)
-        other = object_texts.sequences(scratch)[key]
-    same = ("increment_by", "min_value", "max_value", "cycle")
-    if any(own[field] != other[field] for field in same):
+        other = DuckDBSchema(scratch).sequences()[key]
+    same = ("increment", "low", "high", "cycle")
+    if any(getattr(own, field) != getattr(other, field) for field in same):
         return False
-    step = own["increment_by"]
-    return bool((_next(own) - _next(other)) * step >= 0)
+    return (_next(own) - _next(other)) * own.increment >= 0
 
 
-def _next(state: dict[str, Any]) -> int:
-    last = state["last_value"]
-    return int(state["start_value"] if last is None else last + state["increment_by"])
+def _next(state: SequenceState) -> int:
+    return state.start if state.last is None else state.last + state.increment

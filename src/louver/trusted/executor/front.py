@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from louver.trusted.executor.answer import Answer, Described
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.parameters import Parameters
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer

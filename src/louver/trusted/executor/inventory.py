@@ -9,35 +9,13 @@ from pathlib import Path
 import duckdb
 
 from louver import errors
-from louver.names import quoted
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import comments
-from louver.trusted.executor.schema import head, object_texts, objects
+from louver.trusted.executor.local.local import RANKS
+from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import HomeObject
 
 _Connection = duckdb.DuckDBPyConnection
-
-
-def of(connection: _Connection) -> list[HomeObject]:
-    """Every object of a database except macros, in an order in which they can be created."""
-    seen = objects.snapshot(connection, macros=False)
-    results = []
-    for (kind, schema, name), what in sorted(seen.items(), key=lambda other: other[1].oid):
-        sql = what.sql
-        if kind == "SCHEMA":
-            sql = f"CREATE SCHEMA {quoted(name)}"
-        elif kind == "TYPE":
-            qualified_name = f"{quoted(schema)}.{quoted(name)}"
-            row = connection.execute(f"DESCRIBE SELECT NULL::{qualified_name} AS c").fetchone()
-            sql = f"CREATE TYPE {qualified_name} AS {row[1]}" if row else ""
-        elif kind == "SEQUENCE":
-            sql = object_texts.stored_sequence(connection, schema, name)
-        elif kind == "TABLE":
-            sql = object_texts.introspected(connection, kind, schema, name)
-        results.append(HomeObject(kind, schema, name, sql))
-    results.sort(key=lambda item: objects.RANKS.index(item.kind))
-    return results + comments.of(connection)
 
 
 def stored_objects(context: Context) -> list[HomeObject]:
@@ -50,10 +28,10 @@ def stored_objects(context: Context) -> list[HomeObject]:
     ]
     shown = [
         item
-        for item in of(context.local.binder)
+        for item in context.local.schema.objects()
         if item.kind in ("TABLE", "VIEW", "INDEX", "COMMENT") and not item.temporary
     ]
-    return sorted(own + shown, key=lambda item: objects.RANKS.index(item.kind))
+    return sorted(own + shown, key=lambda item: RANKS.index(item.kind))
 
 
 def macros(path: Path, directory: str) -> list[HomeObject]:
@@ -100,9 +78,3 @@ def run_all(plain: _Connection, items: Sequence[HomeObject]) -> list[HomeObject]
             except duckdb.Error:
                 left.append(item)
     return left
-
-
-def count(connection: _Connection, path: str) -> int:
-    """The rows of a table."""
-    row = connection.execute(f"SELECT count(*) FROM {path}").fetchone()
-    return int(row[0]) if row else 0

@@ -24,8 +24,6 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.csv_files import CsvForm
 from louver.trusted.executor.load_sources import Source, open_source
-from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
@@ -160,12 +158,12 @@ def _attempt(
     with constraint_check.rehearsal(context) as connection:
         if known.without_foreign:
             connection.execute(known.without_foreign)
-        arrow_values.register(connection, _SOURCE, batch)
+        connection.register(_SOURCE, batch)
         listed = ", ".join(quoted(column) for column in batch.column_names)
-        statement = connection.execute(
+        statement = connection.fetch_arrow(
             f"INSERT INTO {name} ({listed}) SELECT {listed} FROM {_SOURCE} RETURNING *"
-        ).to_arrow_table()
-        exact.require(connection, name, table, statement)
+        )
+        connection.require_exact(name, table, statement)
     return statement.select([column.name for column in table.columns])
 
 
@@ -183,7 +181,7 @@ class _Keys:
         self._parents = [constraint_check.parent_of(context, f) for f in known.foreign]
         if not self._columns:
             return
-        self._connection = context.local.binder.cursor()
+        self._connection = context.local.key_store()
         self._make("louver_fresh", table, self._columns)
         if self._keys:
             read = list(dict.fromkeys(name for key in self._keys for name in key.columns))
@@ -201,9 +199,8 @@ class _Keys:
     def collected(self) -> Iterator[pa.Table]:
         """The keys of the rows that were sent."""
         if self._columns:
-            with translated():
-                reader = self._connection.execute("SELECT * FROM louver_fresh").to_arrow_reader()
-                yield from (pa.Table.from_batches([batch]) for batch in reader)
+            reader = self._connection.stream("SELECT * FROM louver_fresh")
+            yield from (pa.Table.from_batches([batch]) for batch in reader)
 
     def require(self) -> None:
         """Raise DuckDB's error for a duplicate key or a reference without a parent. A row may
@@ -212,15 +209,14 @@ class _Keys:
         if not self._columns:
             return
         connection, fresh = self._connection, "louver_fresh"
-        with translated():
-            for key in self._keys:
-                constraint_check.require_key(connection, key, fresh, "louver_kept")
-            for position, item in enumerate(self._known.foreign):
-                name = f"louver_parent_{position}"
-                if self._parents[position].id == self._table.id:
-                    listed = ", ".join(quoted(column) for column in item.parent_columns)
-                    connection.execute(f"INSERT INTO {name} SELECT {listed} FROM {fresh}")
-                constraint_check.require_parent(connection, item, fresh, name)
+        for key in self._keys:
+            constraint_check.require_key(connection, key, fresh, "louver_kept")
+        for position, item in enumerate(self._known.foreign):
+            name = f"louver_parent_{position}"
+            if self._parents[position].id == self._table.id:
+                listed = ", ".join(quoted(column) for column in item.parent_columns)
+                connection.execute(f"INSERT INTO {name} SELECT {listed} FROM {fresh}")
+            constraint_check.require_parent(connection, item, fresh, name)
 
     def close(self) -> None:
         """Release the keys."""
@@ -230,14 +226,12 @@ class _Keys:
     def _make(self, name: str, table: Table, columns: list[str]) -> None:
         types = {fold(c.name): bare(c.type) for c in table.columns}
         body = ", ".join(f"{quoted(c)} {types[fold(c)]}" for c in columns)
-        with translated():
-            self._connection.execute(f"CREATE TEMP TABLE {name} ({body})")
+        self._connection.execute(f"CREATE TEMP TABLE {name} ({body})")
 
     def _insert(self, name: str, batch: pa.Table) -> None:
-        with translated():
-            arrow_values.register(self._connection, "louver_batch", batch)
-            self._connection.execute(f"INSERT INTO {name} SELECT * FROM louver_batch")
-            self._connection.unregister("louver_batch")
+        self._connection.register("louver_batch", batch)
+        self._connection.execute(f"INSERT INTO {name} SELECT * FROM louver_batch")
+        self._connection.unregister("louver_batch")
 
     def _read(self, context: Context, name: str, table: Table, columns: list[str]) -> None:
         self._make(name, table, columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,8 @@ from louver.names import fold
 from louver.trusted.executor import csv_files
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.csv_files import CsvForm
-from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.connection import translated
 from louver.trusted.executor.local.frames import held
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.server_rows import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
@@ -38,6 +38,8 @@ _KINDS = {
     "json": "json", "ndjson": "json", "jsonl": "json",
 }  # fmt: skip
 _FAILURES = (duckdb.Error, pa.ArrowException, RuntimeError, OSError)
+#: The same of what the local engine runs, whose errors are Louver's already.
+_FAILED_LOCALLY = (errors.Error, *_FAILURES)
 
 
 @dataclass(slots=True)
@@ -127,19 +129,22 @@ def _file(context: Context, table: Table, path: str, form: CsvForm) -> Source:
         return _stdin(context, table, form)
     kind = kind_of(path)
     paths = paths_of(path)
-    connection = context.local.workspace.cursor()
     try:
         sql, values = _QUERIES[kind](table, paths, form)
+    except _FAILURES as error:
+        raise csv_files.failed(path, error, table) from None
+    connection = context.local.reader()
+    try:
         total = None
         if kind == "parquet":
-            row = connection.execute(
+            row = connection.fetchone(
                 "SELECT sum(num_rows)::BIGINT FROM parquet_file_metadata($1)", values
-            ).fetchone()
+            )
             total = row[0] if row else None
-        reader = connection.execute(sql, values).to_arrow_reader(BATCH_ROWS)
+        reader = connection.stream(sql, values, BATCH_ROWS)
     except BaseException as error:
         connection.close()
-        if isinstance(error, _FAILURES):
+        if isinstance(error, _FAILED_LOCALLY):
             raise csv_files.failed(path, error, table) from None
         raise
     return Source(reader, total, path, table, connection.close)
@@ -147,17 +152,17 @@ def _file(context: Context, table: Table, path: str, form: CsvForm) -> Source:
 
 def _stdin(context: Context, table: Table, form: CsvForm) -> Source:
     sql, values, feed = csv_files.stdin_query(table, form)
-    connection = context.local.workspace.cursor()
+    connection = context.local.reader()
 
     def end() -> None:
         connection.close()
         feed.close()
 
     try:
-        reader = connection.execute(sql, values).to_arrow_reader(BATCH_ROWS)
+        reader = connection.stream(sql, values, BATCH_ROWS)
     except BaseException as error:
         end()
-        if isinstance(error, _FAILURES):
+        if isinstance(error, _FAILED_LOCALLY):
             raise csv_files.failed("stdin", error, table) from None
         raise
     return Source(reader, None, "stdin", table, end)
@@ -185,10 +190,10 @@ def columns_of(context: Context, source: object, form: CsvForm) -> list[tuple[st
         return sniffed(os.fsdecode(source), form)
     if isinstance(source, pa.RecordBatchReader):
         source = source.schema.empty_table()
-    with context.local.workspace.cursor() as connection, translated():
-        arrow_values.register(connection, _NAME, held(source))
+    with closing(context.local.reader()) as connection:
+        connection.register(_NAME, held(source))
         try:
-            rows = connection.execute(f"DESCRIBE FROM {_NAME}").fetchall()
+            rows = connection.fetchall(f"DESCRIBE FROM {_NAME}")
         finally:
             connection.unregister(_NAME)
     return [(str(row[0]), str(row[1])) for row in rows]

@@ -88,13 +88,13 @@ def register(context: Context, name: str, data: object) -> None:
         raise errors.make("table.temporary", table=name)
     if not name or fold(name).startswith("louver_"):
         raise errors.make("frame.name", name=name)
-    local.put(context.local, name, held(data))
+    context.local.put_frame(name, held(data))
     context.state.flows.clear()
 
 
 def unregister(context: Context, name: str) -> None:
     """Take a name away; one that is not there is nothing to take, as in DuckDB."""
-    local.drop(context.local, name)
+    context.local.drop_frame(name)
     context.state.flows.clear()
 
 

@@ -12,8 +12,6 @@ from louver.trusted.executor import select as queries
 from louver.trusted.executor import settings
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import translated
-from louver.trusted.executor.schema_queries import system_names
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import TAKES_NAMES
 from louver.trusted.planner.write.grammar import TABLE_FUNCTIONS
@@ -28,8 +26,7 @@ def vacuum(
     """VACUUM and ANALYZE: what they name must exist, and nothing is left to do. Statistics are of
     the server's making, and of sealed values there are none.
     """
-    with translated():
-        context.local.binder.execute(text.home)
+    context.local.declare(text.home)
     return Answer()
 
 
@@ -37,10 +34,9 @@ def checkpoint(
     context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """[FORCE] CHECKPOINT [database]: the server writes its log into its file."""
-    with translated():
-        context.local.binder.extract_statements(text.home)
-        if keyword(tokens[-1].text) != "CHECKPOINT":
-            context.local.binder.execute(text.home)
+    context.local.statements.require_syntax(text.home)
+    if keyword(tokens[-1].text) != "CHECKPOINT":
+        context.local.declare(text.home)
     context.storage.checkpoint()
     return Answer()
 
@@ -49,20 +45,18 @@ def call(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """CALL function(…): the rows of a table function that does nothing but give rows."""
-    start = tokens[0].end + 1
-    with translated():
-        context.local.binder.extract_statements(text.home)
+    start, statements = tokens[0].end + 1, context.local.statements
+    statements.require_syntax(text.home)
     words = lexer.tokens(text.plain[start:])
     name = fold(words[0].text) if words else ""
     if name in _CHECKPOINTS:
         context.storage.checkpoint()
         return Answer()
-    known = _CALLED | system_names().functions
+    known = _CALLED | statements.system_names().functions
     macros = {fold(o.name) for o in context.catalog.objects if o.kind == "MACRO"}
     if name not in known | macros:
-        if not _exists(context, name):
-            with translated():
-                context.local.binder.execute(f"EXPLAIN {text.home}")
+        if not statements.has_function(name):
+            statements.bind(text.home)
         raise errors.make("sql.unsupported", statement=f"CALL {name}()")
     # No placeholder precedes the function, so both texts begin alike.
     query = lexer.Text(f"FROM {text.home[start:]}", f"FROM {text.plain[start:]}", text.parameters)
@@ -73,13 +67,6 @@ def use(
     context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """USE of a schema: what names without one mean from now on."""
-    with translated():
-        context.local.binder.extract_statements(text.home)
+    context.local.statements.require_syntax(text.home)
     settings.change_path(context, text.home)
     return Answer()
-
-
-def _exists(context: Context, name: str) -> bool:
-    sql = "SELECT count(*) FROM duckdb_functions() WHERE function_name = $1"
-    row = context.local.binder.execute(sql, [name]).fetchone()
-    return bool(row and row[0])

@@ -15,14 +15,12 @@ from louver.names import fold, keyword, quoted
 from louver.trusted.executor import constraint_check, federation, settings
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.planner.write import grammar
 
 Values = dict[str, str]
 """The expressions that EXECUTE gives, by the folded name or the number of their placeholder."""
-_VALUE, _SHOWN = "louver_value", "SELECT typeof($1), $1::VARCHAR, $1"
 #: What a constant is made of.
 _CONSTANT = {
     exp.Select, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Paren, exp.Cast, exp.TryCast,
@@ -50,8 +48,7 @@ def prepare(
 
 def _require_syntax(context: Context, text: lexer.Text) -> None:
     """DuckDB's own error where it cannot read the statement."""
-    with translated():
-        context.local.binder.extract_statements(text.home)
+    context.local.statements.require_syntax(text.home)
 
 
 def _bind(context: Context, text: lexer.Text, inner: lexer.Text, name: str) -> None:
@@ -143,7 +140,7 @@ def _filled(context: Context, inner: lexer.Text, given: Values) -> tuple[lexer.T
             # The flow rule sees where it goes.
             texts[key] = f"({expression})"
             continue
-        exact, value = _value(context, expression)
+        exact, value = context.local.statements.exact_value(expression)
         if exact:
             values[key] = value
         else:
@@ -176,20 +173,6 @@ def _reads_variable(expression: str) -> bool:
 def _with_texts(inner: lexer.Text, texts: Mapping[str, str]) -> lexer.Text:
     (filled,) = lexer.split(lexer.filled(inner.home, texts))
     return filled
-
-
-def _value(context: Context, expression: str) -> tuple[bool, object]:
-    """The Python value of a constant expression, and whether DuckDB makes the same of it again."""
-    schema = context.local.binder
-    with translated():
-        schema.execute(f"PREPARE {_VALUE} AS {_SHOWN}")
-        try:
-            first = schema.execute(f"EXECUTE {_VALUE}({expression})").fetchone()
-        finally:
-            schema.execute(f"DEALLOCATE {_VALUE}")
-        value = first[2] if first else None
-        second = schema.execute(_SHOWN, [value]).fetchone()
-    return bool(first and second and first[:2] == second[:2]), value
 
 
 def deallocate(

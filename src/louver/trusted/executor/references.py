@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import duckdb
 import pyarrow as pa
 
 from louver.names import quoted
 from louver.trusted.executor import constraint_check, key_rows, select
 from louver.trusted.executor.constraint_check import Foreign
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact, fact, named, table_name
@@ -70,8 +69,8 @@ def require_parents(context: Context, table: Table, fresh: pa.Table, before: pa.
             continue
         parent = parents(context, table, foreign, rows)
         with constraint_check.rehearsal(context) as connection:
-            arrow_values.register(connection, _FRESH, rows)
-            arrow_values.register(connection, _PARENTS, parent)
+            connection.register(_FRESH, rows)
+            connection.register(_PARENTS, parent)
             constraint_check.require_parent(connection, foreign, _FRESH, _PARENTS)
 
 
@@ -177,20 +176,20 @@ def _query(child: Table, foreign: Foreign, count: int) -> str:
 
 
 def _require_none(
-    connection: duckdb.DuckDBPyConnection, foreign: Foreign, keys: pa.Table, children: pa.Table
+    connection: LocalConnection, foreign: Foreign, keys: pa.Table, children: pa.Table
 ) -> None:
     places = range(len(foreign.columns))
     items = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(keys.column_names))
     other = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.columns))
     listed, shown = ", ".join(f"k{i}" for i in places), ", ".join(f"k{i}::VARCHAR" for i in places)
     numbered = keys.append_column("louver_n", pa.array(range(keys.num_rows)))
-    arrow_values.register(connection, _GONE, numbered)
-    arrow_values.register(connection, _CHILDREN, children)
-    row = connection.execute(
+    connection.register(_GONE, numbered)
+    connection.register(_CHILDREN, children)
+    row = connection.fetchone(
         f"WITH gone AS MATERIALIZED (SELECT {items}, louver_n FROM {_GONE}),"
         f" children AS MATERIALIZED (SELECT {other} FROM {_CHILDREN})"
         f" SELECT {shown} FROM gone SEMI JOIN children USING ({listed}) ORDER BY louver_n LIMIT 1"
-    ).fetchone()
+    )
     if row:
         raise constraint_check.still_referenced(foreign, row)
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.table_basis import basis
 from louver.trusted.vault import schemes
@@ -146,8 +145,8 @@ def _in_words(
     fresh, present = (row, row) if stored_before else (pa.concat_tables([row, row]), row.slice(1))
     try:
         with constraint_check.rehearsal(context) as connection:
-            arrow_values.register(connection, "louver_fresh", fresh)
-            arrow_values.register(connection, "louver_present", present)
+            connection.register("louver_fresh", fresh)
+            connection.register("louver_present", present)
             constraint_check.require_key(connection, key, "louver_fresh", "louver_present")
     except errors.IntegrityError as error:
         return error

@@ -8,15 +8,10 @@ rows that are put in for it and rolled back.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
-import duckdb
 from sqlglot.tokens import Token
 
 from louver.names import fold
@@ -24,7 +19,7 @@ from louver.trusted.executor import constraint_check, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import TAKES_NAMES, Resolver
@@ -37,37 +32,7 @@ _SCHEMAS = frozenset(("information_schema", "pg_catalog"))
 PREFIXES = ("duckdb_", "pragma_", "pg_", "sqlite_")
 MACROS = frozenset(("format_type", "get_block_size"))
 _STATEMENTS = frozenset(("show", "describe", "desc"))
-_ABOUT_DATA = "SUMMARY"
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """Names of DuckDB's own views, table functions, and macros over these."""
-
-    views: frozenset[str]
-    functions: frozenset[str]
-
-
-@cache
-def system_names() -> System:
-    """The names of DuckDB's own catalog."""
-    connection = duckdb.connect(":memory:")
-    try:
-        views = connection.execute(
-            "SELECT view_name FROM duckdb_views() WHERE internal"
-            " AND schema_name <> 'information_schema'"
-        ).fetchall()
-        functions = connection.execute(
-            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE internal AND"
-            r" (regexp_matches(macro_definition, '\b(duckdb|pragma)_\w+\(') OR"
-            r" (function_type = 'table' AND regexp_matches(function_name, '^(duckdb|pragma)_')))"
-        ).fetchall()
-    finally:
-        connection.close()
-    return System(
-        frozenset(fold(name) for (name,) in views), frozenset(fold(name) for (name,) in functions)
-    )
 
 
 def asks_schema(context: Common, text: lexer.Text, tokens: Sequence[Token]) -> bool:
@@ -75,29 +40,33 @@ def asks_schema(context: Common, text: lexer.Text, tokens: Sequence[Token]) -> b
     catalog, words = context.catalog, names_of(tokens)
     if not words.isdisjoint(TAKES_NAMES):
         words |= {fold(inner) for word in words for inner in _WORD.findall(word)}
-    if not _may_ask(catalog, words) and not _shows(tokens):
+    local = context.local
+    if not _may_ask(local, catalog, words) and not _shows(tokens):
         return False
-    sources = _sources(context.local, text.home)
+    sources = local.statements.sources(text.home)
     if sources is None:
         # Not one query to DuckDB, as a PIVOT: then its words must tell.
         return True
-    return any(_asks(catalog, kind, schema, name) for kind, schema, name in sources)
+    return any(_asks(local, catalog, kind, schema, name) for kind, schema, name in sources)
 
 
-def _may_ask(catalog: Catalog, words: set[str]) -> bool:
+def _may_ask(local: LocalEngine, catalog: Catalog, words: set[str]) -> bool:
     """Whether some words name the catalog, by themselves or through views and macros."""
     if not {"VIEW", "MACRO"}.isdisjoint([item.kind for item in catalog.objects]):
         words = reached(catalog, words)[0]
-    return describes(words)
+    return describes(local, words)
 
 
-def describes(words: set[str]) -> bool:
+def describes(local: LocalEngine, words: set[str]) -> bool:
     """Whether some words name DuckDB's own catalog."""
     if not words.isdisjoint(_SCHEMAS):
         return True
     # Few statements get this far, so few sessions need to know all names.
     named = {word for word in words if word.startswith(PREFIXES) or word in MACROS}
-    return bool(named) and not named.isdisjoint(system_names().views | system_names().functions)
+    if not named:
+        return False
+    known = local.statements.system_names()
+    return not named.isdisjoint(known.views | known.functions)
 
 
 def _shows(tokens: Sequence[Token]) -> bool:
@@ -107,67 +76,21 @@ def _shows(tokens: Sequence[Token]) -> bool:
     )
 
 
-def _sources(home: LocalEngine, sql: str) -> list[tuple[str, str, str]] | None:
-    """What a query reads: kind (table, call or statement), schema and name; None for what
-    DuckDB's parser does not call a query.
-    """
-    row = home.binder.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchone()
-    body = json.loads(row[0]) if row else {"error": True}
-    return None if body["error"] else list(_read_off(body["statements"], frozenset()))
-
-
-def _read_off(node: Any, ctes: frozenset[str]) -> Iterator[tuple[str, str, str]]:
-    if isinstance(node, list):
-        for part in node:
-            yield from _read_off(part, ctes)
-    if not isinstance(node, dict):
-        return
-    named = node["cte_map"]["map"] if isinstance(node.get("cte_map"), dict) else []
-    ctes |= {fold(entry["key"]) for entry in named}
-    kind = node.get("type")
-    if kind == "BASE_TABLE":
-        schema, name = fold(node["schema_name"]), fold(node["table_name"])
-        if schema or name not in ctes:
-            yield "table", schema, name
-    elif kind == "SHOW_REF" and node["show_type"] != _ABOUT_DATA:
-        yield "statement", "", ""
-    elif kind == "FUNCTION" and "function_name" in node:
-        name = fold(node["function_name"])
-        yield "call", fold(node["schema"]), name
-        if name in TAKES_NAMES:
-            yield from (("text", "", text) for text in _words(node["children"]))
-    for part in node.values():
-        yield from _read_off(part, ctes)
-
-
-def _words(node: Any) -> Iterator[str]:
-    """The strings and names among a function's arguments."""
-    if isinstance(node, list):
-        for part in node:
-            yield from _words(part)
-    elif isinstance(node, str):
-        yield node
-    elif isinstance(node, dict):
-        for key, part in node.items():
-            if key in ("children", "value", "column_names"):
-                yield from _words(part)
-
-
-def _asks(catalog: Catalog, kind: str, schema: str, name: str) -> bool:
+def _asks(local: LocalEngine, catalog: Catalog, kind: str, schema: str, name: str) -> bool:
     if kind == "statement" or schema in _SCHEMAS:
         return True
     if kind == "text":
-        return _may_ask(catalog, {fold(word) for word in _WORD.findall(name)})
+        return _may_ask(local, catalog, {fold(word) for word in _WORD.findall(name)})
     own, places = ("MACRO",) if kind == "call" else ("VIEW",), catalog.schemas(schema)
     if any(
         item.kind in own and fold(item.name) == name and fold(item.schema) in places
         for item in catalog.objects
     ):
-        return describes(reached(catalog, {name})[0] - {name})
+        return describes(local, reached(catalog, {name})[0] - {name})
     if kind == "call":
-        return name in system_names().functions
+        return name in local.statements.system_names().functions
     return not any(catalog.table(position, name) for position in places) and (
-        name in system_names().views
+        name in local.statements.system_names().views
     )
 
 
@@ -191,6 +114,6 @@ def answer(
     with constraint_check.rehearsal(context) as connection:
         for table, rows in held:
             fill(context, connection, table, rows)
-        context.local.temporary.fill(connection, context.local.workspace, named)
+        context.local.temporary.fill(named)
         rows = context.local.ask_schema(text.home, values)
     return Answer(rows, described, home_sql=text.home)

@@ -26,7 +26,7 @@ from louver.trusted.executor.binding import Bound
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local import exact
-from louver.trusted.executor.local.local_engine import Answers
+from louver.trusted.executor.local.local import Answers
 from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.storage import translate_reply_errors
 from louver.trusted.planner.ir import Code, Plan

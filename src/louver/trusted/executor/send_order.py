@@ -10,13 +10,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from louver.names import quoted
-from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.local.local import RowQueries
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
@@ -65,17 +64,12 @@ def mixed(rows: pa.Table) -> pa.Table:
     return rows.drop_columns([_RANK]).take(pa.array(places))
 
 
-def unordered(
-    connection: duckdb.DuckDBPyConnection, table: Table, sql: str, rows: pa.Table
-) -> pa.Table:
+def unordered(engine: RowQueries, table: Table, sql: str, rows: pa.Table) -> pa.Table:
     """The new rows of a query; as they came where the query says so, or reads them as they are."""
     tree = parse(sql)
     sorted_ = isinstance(tree, exp.Query) and tree.args.get("order") is not None
     hashing = tree is None or tree.find(*_HASHING) is not None
     if rows.num_rows < 2 or not table.has_encrypted or sorted_ or not hashing:
         return rows
-    arrow_values.register(connection, _ROWS, rows)
-    ranked = connection.execute(f"SELECT t.*, {rank(shown(table))} FROM {_ROWS} AS t")
-    reply = ranked.to_arrow_table()
-    connection.unregister(_ROWS)
-    return mixed(reply)
+    query = f"SELECT t.*, {rank(shown(table))} FROM {_ROWS} AS t"
+    return mixed(engine.over(_ROWS, rows, query))

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
@@ -38,7 +37,7 @@ from louver.trusted.executor.context import Context, Opener, no_opener
 from louver.trusted.executor.error_position import in_own_words
 from louver.trusted.executor.front import Resolve
 from louver.trusted.executor.ledger import Ledger
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.row_ids import RowIds
@@ -89,7 +88,7 @@ class Session:
         neither the database nor its ledger, so it opens no layer.
         """
         self.closed = False
-        local = LocalEngine()
+        local = DuckDBLocalEngine()
         try:
             self.context = _context(
                 engine, keyring, policy, local, modulus_bits, storage, opener, writable
@@ -202,7 +201,7 @@ class Session:
         """Make the local engines fit for the next statement after one that failed."""
         for context in (self.context, *self.context.attached.values()):
             recovered(context.local, context.catalog)
-            with suppress(duckdb.Error):
+            with suppress(errors.Error):
                 transaction.keep_drawn(context)
 
     def close(self) -> None:
@@ -222,7 +221,7 @@ def _context(
     engine: Engine,
     keyring: KeyRing,
     policy: Policy,
-    local: LocalEngine,
+    local: DuckDBLocalEngine,
     modulus_bits: int,
     storage: Callable[[Parts], Storage],
     opener: Opener,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import duckdb
 import pyarrow as pa
 
 from louver import errors
@@ -15,7 +14,6 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
 from louver.trusted.executor.lake import options
 from louver.trusted.executor.lake.options import Option as Setting
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.policy import NO_DEFAULT
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
@@ -132,7 +130,7 @@ def change(context: Common, text: lexer.Text) -> Answer:
         change_path(context, text.home)
         return Answer()
     if name not in BOTH_SIDES and name not in _AT_HOME:
-        if _known(context, name):
+        if name == "variable" or context.local.statements.has_setting(name):
             raise errors.make("setting.refused", name=name)
         raise errors.make("setting.unknown", name=name)
     if name in EXPRESSION_SETTINGS and any(
@@ -143,8 +141,7 @@ def change(context: Common, text: lexer.Text) -> Answer:
     if name in BOTH_SIDES and isinstance(context, Context):
         context.backend.require_setting(name)
     sql = f"RESET {name}" if value is None else f"SET {name} = {_literal(name, value)}"
-    with translated():
-        context.local.change_setting(name, sql)
+    context.local.change_setting(name, sql)
     if isinstance(context, Context) and name in BOTH_SIDES and name in context.backend.settings:
         context.engine.run(Statement(sql, kind="ddl"))
     return Answer()
@@ -217,13 +214,6 @@ def _literal(name: str, value: str) -> str:
     return value
 
 
-def _known(context: Common, name: str) -> bool:
-    row = context.local.binder.execute(
-        "SELECT count(*) FROM duckdb_settings() WHERE lower(name) = ?", [name]
-    ).fetchone()
-    return name == "variable" or bool(row and row[0])
-
-
 def value(context: Common, name: str) -> Answer | None:
     """SHOW setting, where there is one of this name."""
     own = _ALIASES.get(fold(name), fold(name))
@@ -244,10 +234,7 @@ def value(context: Common, name: str) -> Answer | None:
         return Answer(pa.table({name: [context.storage.option(fold(name))]}), [(name, "VARCHAR")])
     if fold(name) not in (*BOTH_SIDES, *_AT_HOME):
         return None
-    try:
-        rows = context.local.workspace.execute(
-            "SELECT CAST(current_setting(?) AS VARCHAR) AS value", [fold(name)]
-        ).to_arrow_table()
-    except duckdb.Error:
+    rows = context.local.statements.setting(fold(name))
+    if rows is None:
         return None
     return Answer(rows.rename_columns([name]), [(name, "VARCHAR")])

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-import duckdb
-
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.local import Local
@@ -128,8 +126,8 @@ class State:
     untouched: bool = False
     #: when the open transaction began
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
-    #: the binder in which the time stands still at ``began``
-    fixed: duckdb.DuckDBPyConnection | None = None
+    #: the generation of the local engine in which the time stands still at ``began``
+    fixed: int | None = None
     #: verdicts on changes by the table and the shape of the statement; empty when names, variables
     #: or tables mean something else
     flows: dict[tuple[tuple[str, str], str], Verdict] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.ledger import Fact, Ledger
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
 from louver.trusted.planner.ir import RemoteQuery, RowFilter

@@ -14,8 +14,8 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.object_texts import built_of
 from louver.trusted.executor.schema import sequences
-from louver.trusted.executor.schema.object_texts import built_of
 from louver.trusted.executor.state import Growth
 from louver.trusted.executor.table_basis import require_same
 from louver.trusted.planner.write import sequence_draws
@@ -195,7 +195,7 @@ def _back_to(context: Context, saved: Catalog, *, schema_changed: bool) -> None:
     """Take an earlier catalog back; what sequences gave since then, they do not give again."""
     drawn = sequences.states(context.local, saved) if schema_changed else {}
     _undone(context)
-    with context.local.temporary.undoing(context.local):
+    with context.local.temporary.undoing():
         adopt(context, saved, schema_changed=schema_changed)
     sequences.restore(context.local, drawn)
 

@@ -13,12 +13,15 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold, quoted
+from louver.names import fold
 from louver.trusted.executor import file_objects, inventory, row_writer, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments
 from louver.trusted.executor.load_sources import Source
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local.connection import translated
+from louver.trusted.executor.local.duckdb_instances import options
+from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
+from louver.trusted.executor.local.local import Schema
 from louver.trusted.executor.policy_spelling import require_spelled
 from louver.trusted.executor.progress import Progress
 from louver.trusted.executor.schema import head, objects, tables
@@ -70,14 +73,15 @@ def encrypt(
             raise errors.make("file.database", path=str(path), detail=detail)
     macros = inventory.macros(path, context.local.directory)
     with _reading(context, path) as plain:
-        items = inventory.of(plain) + macros
-        refuse_misspelled(context, plain, items)
+        schema = DuckDBSchema(plain)
+        items = schema.objects() + macros
+        refuse_misspelled(context, schema, items)
         selection = file_objects.chosen(
-            context, plain, items, names, drop_collations=drop_collations
+            context, schema, items, names, drop_collations=drop_collations
         )
         transaction.begin(context)
         try:
-            entries = make(context, plain, selection.items)
+            entries = make(context, schema, selection.items)
             counts = _fill(context, plain, entries, progress, most_rows, filled)
             transaction.commit(context)
         except BaseException:
@@ -90,8 +94,8 @@ def encrypt(
 @contextmanager
 def _reading(context: Context, path: Path) -> Iterator[_Connection]:
     try:
-        options = {**context.local.options(), "memory_limit": _CACHE}
-        plain = duckdb.connect(str(path), read_only=True, config=options)
+        settings = {**options(context.local.directory), "memory_limit": _CACHE}
+        plain = duckdb.connect(str(path), read_only=True, config=settings)
     except duckdb.Error as error:
         raise errors.make("file.database", path=str(path), detail=str(error)) from None
     try:
@@ -100,7 +104,7 @@ def _reading(context: Context, path: Path) -> Iterator[_Connection]:
         plain.close()
 
 
-def refuse_misspelled(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> None:
+def refuse_misspelled(context: Context, schema: Schema, items: Sequence[HomeObject]) -> None:
     """Raise where the policy seems to mean a table of the file or a column, and misspells it: that
     column would be stored in plain text.
     """
@@ -108,17 +112,16 @@ def refuse_misspelled(context: Context, plain: _Connection, items: Sequence[Home
     labels = [tables.label_of(item.schema, item.name) for item in entries]
     known = [*labels, *(table.label for table in context.catalog.tables.values())]
     for item, label in zip(entries, labels, strict=True):
-        path = f"{quoted(item.schema)}.{quoted(item.name)}"
-        names = [row[0] for row in plain.execute(f"DESCRIBE {path}").fetchall()]
+        names = [column.name for column in schema.columns(item.schema, item.name)]
         require_spelled(context.policy, label, names, known)
 
 
-def make(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> list[Table]:
-    """Create objects that ``plain`` declares, empty, in the local engine and on the server."""
+def make(context: Context, schema: Schema, items: Sequence[HomeObject]) -> list[Table]:
+    """Create objects that ``schema`` declares, empty, in the local engine and on the server."""
     known = {fold(item.schema) for item in context.catalog.objects if item.kind == "SCHEMA"}
     fresh = [i for i in items if i.kind != "SCHEMA" or fold(i.schema) not in known]
     with transaction.writing(context, schema_changed=True) as catalog:
-        entries = [_table(context, catalog, plain, item) for item in fresh if item.kind == "TABLE"]
+        entries = [_table(context, catalog, schema, item) for item in fresh if item.kind == "TABLE"]
         context.local.unresolved += fresh
         context.local.resolve(catalog)
         for item in context.local.unresolved:
@@ -130,17 +133,17 @@ def make(context: Context, plain: _Connection, items: Sequence[HomeObject]) -> l
     return entries
 
 
-def _table(context: Context, catalog: Catalog, plain: _Connection, item: HomeObject) -> Table:
+def _table(context: Context, catalog: Catalog, schema: Schema, item: HomeObject) -> Table:
     label = tables.label_of(item.schema, item.name)
-    described = objects.described_in(plain, item.schema, item.name)
+    described = objects.described_in(schema, item.schema, item.name)
     head.refuse_reserved(*(name for name, _ in described))
     stored = head.collations(item.sql)
     columns = [(name, type_ if fold(name) in stored else bare(type_)) for name, type_ in described]
     every = file_objects.protected(context, columns)
-    generated = tables.generated_in(plain, item.schema, item.name)
+    generated = frozenset(schema.generated(item.schema, item.name))
     protection = tables.protect(context, label, columns, every, generated)
     table = tables.build(
-        catalog, item.schema, item.name, columns, protection, plain, context.backend,
+        catalog, item.schema, item.name, columns, protection, schema, context.backend,
         counted=context.state.counts,
     )  # fmt: skip
     catalog.add(table)
@@ -156,7 +159,8 @@ def _fill(
     most_rows: int | None,
     filled: Filled | None,
 ) -> dict[str, int]:
-    sizes = {table.local_name: inventory.count(plain, table.local_name) for table in entries}
+    schema = DuckDBSchema(plain)
+    sizes = {table.local_name: schema.count(table.local_name) for table in entries}
     total, done = sum(sizes.values()), 0
     counts: dict[str, int] = {}
 

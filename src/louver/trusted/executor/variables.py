@@ -11,7 +11,6 @@ from louver.names import fold, keyword
 from louver.trusted.executor import federation, select
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import information_flow
 from louver.trusted.planner.write.reads import Reads, Secrets
@@ -35,10 +34,9 @@ def change(
 ) -> Answer:
     """Run SET VARIABLE name = expression, or RESET VARIABLE name."""
     home, name = context.local, named(text, tokens)
-    with translated():
-        home.binder.extract_statements(text.home)
+    home.statements.require_syntax(text.home)
     if keyword(tokens[0].text) == "RESET":
-        home.variables.drop((home.binder, home.workspace), name)
+        home.drop_variable(name)
         _keep(context, name, frozenset())
         return Answer()
     start = tokens[0].end + 1
@@ -51,8 +49,7 @@ def change(
     answer = select.select(context, query, lexer.tokens(query.plain), parameters)
     if answer.rows is None or answer.rows.shape != (1, 1):
         raise errors.make("sql.syntax", detail="SET VARIABLE takes one value")
-    with translated():
-        home.variables.put((home.binder, home.workspace), name, answer.rows, answer.columns[0][1])
+    home.set_variable(name, answer.rows, answer.columns[0][1])
     _keep(context, name, secrets, catalog)
     return Answer()
 

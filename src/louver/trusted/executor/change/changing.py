@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot.tokens import Token
@@ -37,7 +36,7 @@ from louver.trusted.executor.change import (
 )
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
-from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.row_writer import hides_rows, send
 from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
@@ -214,23 +213,23 @@ def rehearsed_and_sent(
     plan: ChangePlan,
     held: Mapping[int, pa.Table],
     clock: Clock,
-    fill_more: Callable[[duckdb.DuckDBPyConnection], None] = lambda _: None,
+    fill_more: Callable[[LocalConnection], None] = lambda _: None,
 ) -> Answer:
     """Run a statement locally over the rows that it needs, by table, and send what differs."""
-    catalog, local = context.catalog, context.local.temporary
+    catalog = context.catalog
     table, read = catalog.by_id(plan.target), [catalog.by_id(other) for other in plan.read]
     name = dry_run.stand_in(table) if plan.stand_in else table.local_name
 
-    def rehearsed(connection: duckdb.DuckDBPyConnection) -> Difference:
+    def rehearsed(connection: LocalConnection) -> Difference:
         shown = rowids.shown(connection, words, table, read)
         rules = constraint_check.rules(context, table)
         by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
         rows = held[table.id]
         results = _rehearse(connection, shown, table, name, rows, by_hash, plan.all_met)
-        exact.require(connection, name, table, results.fresh)
+        connection.require_exact(name, table, results.fresh)
         return results
 
-    def filled(connection: duckdb.DuckDBPyConnection) -> None:
+    def filled(connection: LocalConnection) -> None:
         if plan.stand_in:
             connection.execute(plan.stand_in)
             dry_run.fill_stand_in(context, connection, table, held[table.id])
@@ -240,7 +239,7 @@ def rehearsed_and_sent(
             elif other.id != table.id or not plan.stand_in:
                 dry_run.fill(context, connection, other, held[other.id])
         fill_more(connection)
-        local.fill(connection, context.local.workspace, plan.names)
+        context.local.temporary.fill(plan.names)
 
     with clock.step("home"):
         done = constraint_check.rehearsed(context, filled, rehearsed)
@@ -274,7 +273,7 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
 
 
 def _rehearse(
-    connection: duckdb.DuckDBPyConnection,
+    connection: LocalConnection,
     words: statement_parts.Words,
     table: Table,
     name: str,
@@ -290,16 +289,16 @@ def _rehearse(
     row_source = f"SELECT rowid FROM {name}"
     at = None
     if rows.num_rows and not table.column("rowid"):
-        at = connection.execute(row_source).to_arrow_table().column(0)
+        at = connection.fetch_arrow(row_source).column(0)
     answer = _answer(connection, words, table, by_hash)
     listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
 
     def all_anew() -> Difference:
         rank = send_order.rank(send_order.shown(table))
-        after = connection.execute(f"SELECT {listed}, {rank} FROM {name} AS t")
+        after = connection.fetch_arrow(f"SELECT {listed}, {rank} FROM {name} AS t")
         return Difference(
             rows.column(storage.ROW_ID).combine_chunks(),
-            send_order.mixed(after.to_arrow_table()),
+            send_order.mixed(after),
             answer,
         )
 
@@ -308,24 +307,24 @@ def _rehearse(
     if only_adds(words):
         # Rows that were there stay as they are; new ones have higher numbers.
         rank = send_order.rank(send_order.shown(table))
-        added = connection.execute(
+        added = connection.fetch_arrow(
             f"SELECT {listed}, {rank} FROM {name} AS t WHERE t.rowid > $1", [pc.max(at).as_py()]
-        ).to_arrow_table()
+        )
         none = rows.slice(0, 0).column(storage.ROW_ID).combine_chunks()
         return Difference(none, send_order.mixed(added), answer)
     before = rows.append_column(_PLACE, at)
-    arrow_values.register(connection, _BEFORE, before)
+    connection.register(_BEFORE, before)
     columns = [column for column in table.columns if column.name in rows.column_names]
     differs = " OR ".join(["false", *(_differs(c) for c in columns)])
-    gone = connection.execute(
+    gone = connection.fetch_arrow(
         f"SELECT b.{storage.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {name} AS t"
         f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
-    ).to_arrow_table()
-    fresh = connection.execute(
+    )
+    fresh = connection.fetch_arrow(
         f"SELECT {listed}, {send_order.rank([f'b.{_PLACE}', *send_order.shown(table)])}"
         f" FROM {name} AS t LEFT JOIN {_BEFORE} AS b"
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
-    ).to_arrow_table()
+    )
     return Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)
 
 
@@ -341,7 +340,7 @@ def _differs(column: Column) -> str:
 
 
 def _answer(
-    connection: duckdb.DuckDBPyConnection,
+    connection: LocalConnection,
     words: statement_parts.Words,
     table: Table,
     by_hash: constraint_check.Rules | None,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import duckdb
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.constraint_check import Rules
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.vault.catalog import Table
 
 _GIVEN = "louver_given"
@@ -42,16 +42,15 @@ def decide_by_hash(words: statement_parts.Words, table: Table, rules: Rules) -> 
 
 
 def executed(
-    connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object]
+    connection: LocalConnection, sql: str, values: Sequence[object]
 ) -> tuple[pa.Table, list[tuple[str, str]]]:
     """Run a change: the rows that it gives, with the names and types of their columns."""
-    done = connection.execute(sql, values) if values else connection.execute(sql)
-    columns = [(item[0], str(item[1])) for item in done.description or ()]
-    return done.to_arrow_table(), columns
+    columns, rows = connection.fetch_described(sql, values)
+    return rows, columns
 
 
 def one_by_one(
-    connection: duckdb.DuckDBPyConnection, words: statement_parts.Words, table: Table, rules: Rules
+    connection: LocalConnection, words: statement_parts.Words, table: Table, rules: Rules
 ) -> tuple[pa.Table, list[tuple[str, str]]]:
     """Run the statement for one row after the other; at once where no two new rows conflict."""
     runs = [executed(connection, *run) for run in _runs(connection, words, table, rules)]
@@ -59,7 +58,7 @@ def one_by_one(
 
 
 def _runs(
-    connection: duckdb.DuckDBPyConnection, words: statement_parts.Words, table: Table, rules: Rules
+    connection: LocalConnection, words: statement_parts.Words, table: Table, rules: Rules
 ) -> Iterator[Run]:
     parts = statement_parts.parse_insert(words)
     before, first = words.text(0, parts.source)
@@ -72,20 +71,20 @@ def _runs(
     clauses, first = words.text(0, parts.verb)
     source, second = words.text(parts.source, parts.source_end, len(first))
     sql = f"CREATE TEMP TABLE {_GIVEN} AS {clauses} {source}"
-    connection.execute(sql, [*first, *second]) if first or second else connection.execute(sql)
+    connection.execute(sql, [*first, *second])
     head, first = words.text(parts.verb, parts.source)
     after, third = words.text(parts.source_end, parts.end, len(first))
     if _is_apart(connection, words, table, rules):
         yield f"{head} SELECT * FROM {_GIVEN} {after}", [*first, *third]
         return
-    places = connection.execute(f"SELECT rowid FROM {_GIVEN} ORDER BY rowid").fetchall()
+    places = connection.fetchall(f"SELECT rowid FROM {_GIVEN} ORDER BY rowid")
     for (position,) in places or [(-1,)]:
         given = f"SELECT * FROM {_GIVEN} WHERE rowid = {position}"
         yield f"{head} {given} {after}", [*first, *third]
 
 
 def _is_apart(
-    connection: duckdb.DuckDBPyConnection, words: statement_parts.Words, table: Table, rules: Rules
+    connection: LocalConnection, words: statement_parts.Words, table: Table, rules: Rules
 ) -> bool:
     """Whether no two of the given rows are alike under any key, as the table's types have them."""
     read = {fold(name) for key in rules.keys for name in key.columns}
@@ -100,9 +99,9 @@ def _is_apart(
     for key in rules.keys:
         items = ", ".join(key.expressions)
         # DuckDB takes two NULLs of one statement for alike too, and row by row it does not.
-        alike = connection.execute(
+        alike = connection.fetchone(
             f"SELECT 1 FROM {_PROBE} GROUP BY {items} HAVING count(*) > 1 LIMIT 1"
-        ).fetchone()
+        )
         if alike is not None:
             return False
     return True

@@ -13,8 +13,6 @@ from louver.trusted.executor import constraint_check, select
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values, exact
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -64,20 +62,7 @@ def _to_file(
     if rows is None or words.keyword(to) != "TO":
         raise errors.make("sql.syntax", detail="COPY without TO or FROM")
     rest, values = words.text(to, len(words.tokens))
-    workspace = context.local.workspace
-    # Arrow finds columns by name, and two may have the same.
-    names = [f"c{position}" for position in range(rows.num_columns)]
-    pairs = zip(names, rows.column_names, strict=True)
-    items = ", ".join(f"{name} AS {quoted(column)}" for name, column in pairs)
-    with translated():
-        arrow_values.register(workspace, _ROWS, rows.rename_columns(names))
-        try:
-            sql = f"COPY (SELECT {items} FROM {_ROWS}) {rest}"
-            workspace.execute(sql, values) if values else workspace.execute(sql)
-            columns = [(str(item[0]), str(item[1])) for item in workspace.description or ()]
-            written = workspace.to_arrow_table()
-        finally:
-            workspace.unregister(_ROWS)
+    columns, written = context.local.write_file(rows, rest, values)
     if columns == _COUNT:
         return Answer(affected=written.column(0)[0].as_py())
     # RETURN_FILES and RETURN_STATS ask for more than the number of rows.
@@ -94,10 +79,10 @@ def _from_file(
         if without:
             connection.execute(without)
         sql = f"COPY {name} {listed} {rest}"
-        connection.execute(sql, values) if values else connection.execute(sql)
+        connection.execute(sql, values)
         columns = ", ".join(quoted(column.name) for column in table.columns)
-        fresh = connection.execute(f"SELECT {columns} FROM {name}").to_arrow_table()
-        exact.require(connection, name, table, fresh)
+        fresh = connection.fetch_arrow(f"SELECT {columns} FROM {name}")
+        connection.require_exact(name, table, fresh)
     if fresh.num_rows:
         from louver.trusted.executor.change.sending import send_new
 

@@ -13,7 +13,6 @@ from louver.names import keyword
 from louver.trusted.executor import constraint_check, federation
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.state import Verdict
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.trees import parse
@@ -123,8 +122,7 @@ def _bind(context: Context, words: statement_parts.Words) -> None:
     sql, values = words.text(0, len(words.tokens))
     if context.local.is_pivot_by_rows(sql, words.tokens):
         return
-    with translated():
-        context.local.binder.execute(f"EXPLAIN {sql}", values)
+    context.local.statements.bind(sql, values)
 
 
 def is_constant(token: Token) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 from sqlglot.tokens import Token
 
@@ -24,7 +23,7 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import flow, statement_parts
 from louver.trusted.executor.change.changing import change
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -51,9 +50,9 @@ class _Job:
             return f"temp.main.{quoted(self.table.name)}"
         return self.table.local_name
 
-    def require_exact(self, connection: duckdb.DuckDBPyConnection, new_rows: pa.Table) -> None:
+    def require_exact(self, connection: LocalConnection, new_rows: pa.Table) -> None:
         """Raise where the rows that the local table took are others now."""
-        exact.require(connection, self.name(), self.table, new_rows)
+        connection.require_exact(self.name(), self.table, new_rows)
 
     def head(self) -> str:
         """INSERT INTO the table, with the columns as the user listed them."""
@@ -122,7 +121,7 @@ def _rehearsed(context: Context, job: _Job) -> tuple[pa.Table, Answer]:
     source, values, rows = _source(context, job)
     with constraint_check.rehearsal(context) as connection:
         answer = _inserted(connection, job, source, values, rows)
-        new_rows = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+        new_rows = connection.fetch_arrow(f"SELECT * FROM {job.name()}")
         job.require_exact(connection, new_rows)
         if rows is not None:
             sql, _ = words.text(parts.source, parts.source_end)
@@ -178,7 +177,7 @@ def _rehearsed_many(
         if job.rules.without_foreign:
             connection.execute(job.rules.without_foreign)
         _all_values(connection, job, parameter_rows)
-        new_rows = connection.execute(f"SELECT * FROM {job.name()}").to_arrow_table()
+        new_rows = connection.fetch_arrow(f"SELECT * FROM {job.name()}")
         job.require_exact(connection, new_rows)
     return new_rows.select([column.name for column in job.table.columns])
 
@@ -209,7 +208,7 @@ def _one_by_one(
 
 
 def _all_values(
-    connection: duckdb.DuckDBPyConnection, job: _Job, parameter_rows: Sequence[list[object]]
+    connection: LocalConnection, job: _Job, parameter_rows: Sequence[list[object]]
 ) -> None:
     """Fill the local table with every row of parameters, by columns where that is possible."""
     words, parts = job.words, job.parts
@@ -224,7 +223,7 @@ def _all_values(
     # DuckDB's type of a number depends on its size, and a union takes values by their types.
     unions = any("UNION(" in column.type for column in job.table.columns)
     if bare and one_row and columns is not None and not unions:
-        arrow_values.register(connection, _SOURCE, columns)
+        connection.register(_SOURCE, columns)
         connection.execute(f"{job.head()} SELECT * FROM {_SOURCE}")
         return
     for parameters in parameter_rows:
@@ -299,7 +298,7 @@ def source_rows(
 
 
 def _inserted(
-    connection: duckdb.DuckDBPyConnection,
+    connection: LocalConnection,
     job: _Job,
     sql: str,
     values: list[object],
@@ -311,13 +310,7 @@ def _inserted(
     if job.rules.without_foreign:
         connection.execute(job.rules.without_foreign)
     if source is not None:
-        arrow_values.register(connection, _SOURCE, source)
+        connection.register(_SOURCE, source)
     returning, more = job.words.text(job.parts.returning, job.parts.end, len(values))
-    done = connection.execute(f"{sql} {returning}", [*values, *more] or None)
-    return answered(done) if returning else Answer()
-
-
-def answered(done: duckdb.DuckDBPyConnection) -> Answer:
-    """The rows of a result with DuckDB's names and types."""
-    columns = arrow_values.described(done)
-    return Answer(done.to_arrow_table(), columns)
+    columns, rows = connection.fetch_described(f"{sql} {returning}", [*values, *more])
+    return Answer(rows, columns) if returning else Answer()

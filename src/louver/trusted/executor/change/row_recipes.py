@@ -7,13 +7,12 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
-from louver.names import TABLE_IS, fold
+from louver.names import fold
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import EXACT
 from louver.trusted.executor.local import exact
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import Plan, RowChange, Stretch
 from louver.trusted.planner.split import table_scans
@@ -197,25 +196,18 @@ def _obeyed(
     compared = {*known.key_columns(), *(name for key in known.foreign for name in key.columns)}
     if known.generated or not {fold(name) for name in compared}.isdisjoint(map(fold, changed)):
         return None
-    with translated():
-        rows = context.local.binder.execute(
-            "SELECT constraint_type, expression, constraint_column_names FROM duckdb_constraints()"
-            f" WHERE {TABLE_IS}",
-            list(table.key),
-        ).fetchall()
-    required = {fold(c) for kind, _, names in rows if kind == "NOT NULL" for c in names}
+    declared = context.local.schema.constraints(*table.key)
+    required = {fold(name) for c in declared if c.kind == "NOT NULL" for name in c.columns}
     checks, names = [], _Names(table, fold(table.name))
-    for kind, text, _ in rows:
-        if kind != "CHECK":
-            continue
+    for text in (c.expression for c in declared if c.kind == "CHECK"):
         own = _Names(table, fold(table.name))
         tree = parse(f"SELECT {text}")
         parts = tree.expressions if isinstance(tree, exp.Select) else []
-        words = names_of(lexer.tokens(str(text)))
+        words = names_of(lexer.tokens(text))
         if len(parts) != 1 or not own.allow(parts[0]) or _drawn(context, words):
             return None
         if own.read & changed or not own.read:
-            checks.append(str(text))
+            checks.append(text)
             names.read |= own.read
     needed = (name for name in changed if fold(name) in required)
     return frozenset(needed), tuple(checks), frozenset(names.read)

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import duckdb
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.change import statement_parts
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.values import ROWID
 from louver.trusted.vault.catalog import Table
 
 
 def shown(
-    connection: duckdb.DuckDBPyConnection,
+    connection: LocalConnection,
     words: statement_parts.Words,
     table: Table,
     read: Sequence[Table],
@@ -35,7 +35,7 @@ def shown(
             "sql.unsupported",
             statement="rowid in a change that reads more than its target (name a column instead)",
         )
-    row = connection.execute(f"SELECT min(rowid) FROM {table.local_name}").fetchone()
+    row = connection.fetchone(f"SELECT min(rowid) FROM {table.local_name}")
     if row is None or row[0] is None:
         return words
     plain, position = [], 0

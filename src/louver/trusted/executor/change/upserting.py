@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-import duckdb
 import pyarrow as pa
 from sqlglot.tokens import TokenType
 
@@ -30,7 +29,7 @@ from louver.trusted.executor.change import (
 )
 from louver.trusted.executor.change.narrowing import NESTED
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values, exact
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.state import Verdict
 from louver.trusted.planner.ir import ChangePlan
@@ -125,7 +124,7 @@ def upsert(context: Context, item: Upsert, source: pa.Table | None, verdict: Ver
         all_met=verdict.all_met,
     )  # fmt: skip
 
-    def also_filled(connection: duckdb.DuckDBPyConnection) -> None:
+    def also_filled(connection: LocalConnection) -> None:
         if not item.constant and given is not None:
             _fill_given(connection, item, given)
 
@@ -283,25 +282,25 @@ def _evaluated(
         _create_given(connection, item)
         if source is not None:
             renamed = source.rename_columns([f"c{i}" for i in range(source.num_columns)])
-            arrow_values.register(connection, _SOURCE, renamed)
+            connection.register(_SOURCE, renamed)
             sql, values = f"INSERT INTO {_GIVEN} SELECT * FROM {_SOURCE}", []
         try:
-            connection.execute(sql, values) if values else connection.execute(sql)
-        except duckdb.Error:
+            connection.execute(sql, values)
+        except errors.Error:
             # What does not bind is said of the user's own text.
             connection.execute("ROLLBACK; BEGIN TRANSACTION")
             whole, values = words.text(0, len(words.tokens))
-            connection.execute(f"EXPLAIN {whole}", values or None)
+            connection.execute(f"EXPLAIN {whole}", values)
             raise
-        given = connection.execute(f"SELECT * FROM {_GIVEN}").to_arrow_table()
-        exact.require(connection, _GIVEN, replace(table, columns=columns), given)
+        given = connection.fetch_arrow(f"SELECT * FROM {_GIVEN}")
+        connection.require_exact(_GIVEN, replace(table, columns=columns), given)
         if all(column.type == dict(item.given)[column.name] for column in columns):
             return given, given
         connection.execute(
             f"CREATE TEMP TABLE {_KEYS} AS SELECT {listed} FROM {table.local_name} LIMIT 0;"
             f"INSERT INTO {_KEYS} SELECT {listed} FROM {_GIVEN}"
         )
-        return given, connection.execute(f"SELECT * FROM {_KEYS}").to_arrow_table()
+        return given, connection.fetch_arrow(f"SELECT * FROM {_KEYS}")
 
 
 def _over_given(item: Upsert) -> statement_parts.Words:
@@ -313,13 +312,13 @@ def _over_given(item: Upsert) -> statement_parts.Words:
     return replace(words, plain=plain, tokens=lexer.tokens(plain))
 
 
-def _create_given(connection: duckdb.DuckDBPyConnection, item: Upsert) -> None:
+def _create_given(connection: LocalConnection, item: Upsert) -> None:
     columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in item.given)
     connection.execute(f"CREATE TEMP TABLE {_GIVEN} ({columns})")
 
 
-def _fill_given(connection: duckdb.DuckDBPyConnection, item: Upsert, given: pa.Table) -> None:
+def _fill_given(connection: LocalConnection, item: Upsert, given: pa.Table) -> None:
     _create_given(connection, item)
-    arrow_values.register(connection, _SOURCE, given)
+    connection.register(_SOURCE, given)
     connection.execute(f"INSERT INTO {_GIVEN} SELECT * FROM {_SOURCE}")
     connection.unregister(_SOURCE)

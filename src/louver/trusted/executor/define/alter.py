@@ -180,7 +180,7 @@ def _added(
     if columns[:-1] != before or words & {"DEFAULT", "GENERATED", "AS", "CHECK", "UNIQUE"}:
         return False
     name, type_ = columns[-1]
-    declared = constraints.read(context.local.binder, table.schema, table.name)
+    declared = constraints.read(context.local.schema, table.schema, table.name)
     known = declared.get(fold(name), constraints.Known())
     protection = context.protection(table.label, name, type_, said.columns.get(fold(name)))
     if not context.backend.adds_columns or not known.nullable:
@@ -199,7 +199,7 @@ def _settle_tags(context: Context, catalog: Catalog, table: Table) -> None:
 
 def _count_nulls(context: Context, table: Table) -> None:
     """Schemes may store more of a column that may be NULL from now on."""
-    declared = constraints.read(context.local.binder, table.schema, table.name)
+    declared = constraints.read(context.local.schema, table.schema, table.name)
     for column in table.columns:
         known = declared.get(fold(column.name), constraints.Known())
         column.nullable = known.nullable
@@ -232,7 +232,7 @@ def _rewrite(
         table.schema, table.name, catalog.take_table_id(), counted=table.counted,
         runs_known=table.counted,
     )  # fmt: skip
-    declared = constraints.read(context.local.binder, table.schema, table.name)
+    declared = constraints.read(context.local.schema, table.schema, table.name)
     tables.require_uncollated(columns, declared)
     protections: dict[str, Protection] = {}
     for name, type_ in columns:

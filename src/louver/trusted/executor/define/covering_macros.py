@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 
-import duckdb
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
@@ -35,24 +33,11 @@ def require(context: Context, start: head.Head, sql: str, tokens: Sequence[Token
             if name in reached(context.catalog, words)[0]:
                 statement = f"A macro {name}, which the generated column {column.name} calls,"
                 raise errors.make("sql.unsupported", statement=statement)
-    if name in _functions() and not (_WORD.fullmatch(name) and _computes(start, sql, tokens)):
+    covers = name in context.local.statements.own_functions()
+    if covers and not (_WORD.fullmatch(name) and _computes(start, sql, tokens)):
         statement = f"A macro {name}, which covers a function of DuckDB's and reads more than its "
         statement += "arguments (give it another name)"
         raise errors.make("sql.unsupported", statement=statement)
-
-
-@cache
-def _functions() -> frozenset[str]:
-    """The names of DuckDB's own functions; its own macros are called by name alone."""
-    connection = duckdb.connect(":memory:")
-    try:
-        rows = connection.execute(
-            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE internal"
-            " AND function_type NOT IN ('macro', 'table_macro')"
-        ).fetchall()
-    finally:
-        connection.close()
-    return frozenset(fold(name) for (name,) in rows)
 
 
 def _computes(start: head.Head, sql: str, tokens: Sequence[Token]) -> bool:

@@ -24,10 +24,10 @@ from louver.trusted.executor.define import (
     temporary_objects,
 )
 from louver.trusted.executor.define import temporary_tables as tables_temporary
+from louver.trusted.executor.local import object_texts
 from louver.trusted.executor.schema import (
     declarations,
     head,
-    object_texts,
     objects,
     tables,
 )

@@ -239,8 +239,7 @@ def _stored(
         federation.record(context, facts, f"making {table.label}")
         data = rows.rename_columns([column.name for column in table.columns])
         data = fill.conformed(context, table, data)
-        workspace = context.local.workspace
-        data = send_order.unordered(workspace, table, parts.query.plain, data)
+        data = send_order.unordered(context.local, table, parts.query.plain, data)
         row_writer.append(context, table, data)
     return table
 

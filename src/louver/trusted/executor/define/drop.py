@@ -11,6 +11,7 @@ from louver.trusted.executor import constraint_check, settings, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import comments, temporary_objects
+from louver.trusted.executor.local.local import Key
 from louver.trusted.executor.schema import head, objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog, Table
@@ -54,7 +55,7 @@ def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
     return Answer()
 
 
-def _tables_of_indexes(catalog: Catalog, removed: Sequence[objects.Key]) -> list[Table]:
+def _tables_of_indexes(catalog: Catalog, removed: Sequence[Key]) -> list[Table]:
     """The tables of which an index goes, and that stay themselves."""
     from louver.trusted.executor.schema import indexes
 
@@ -65,7 +66,7 @@ def _tables_of_indexes(catalog: Catalog, removed: Sequence[objects.Key]) -> list
     return [t for t in found_tables if t is not None and ("TABLE", *t.key) not in gone]
 
 
-def _removed(context: Context, sql: str, *, macros: bool) -> list[objects.Key]:
+def _removed(context: Context, sql: str, *, macros: bool) -> list[Key]:
     """What a statement removes. DuckDB says so, for it knows what a name means: that of a schema,
     with the database's name before it, or of another kind, which is an error.
     """

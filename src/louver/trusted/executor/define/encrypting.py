@@ -145,7 +145,7 @@ def _target(
         stored = {"plain": tables.plain_name(column.name)}
         return replace(bare, encrypted=False, scheme="", ceiling="plaintext", stored=stored)
     protection = context.policy.protection(table.label, column.name, column.type, declared)
-    known = constraints.read(context.local.binder, table.schema, table.name).get(
+    known = constraints.read(context.local.schema, table.schema, table.name).get(
         fold(column.name), constraints.Known()
     )
     fresh = replace(
@@ -160,7 +160,7 @@ def _target(
         statement = "SET ENC USING sdb or WITH (sum = 'hom') (create the table again)"
         raise errors.make("sql.unsupported", statement=statement)
     scratch = _with(table, column, fresh)
-    declared_rules = constraints.read(context.local.binder, table.schema, table.name)
+    declared_rules = constraints.read(context.local.schema, table.schema, table.name)
     join_groups.assign(catalog, scratch, {fold(column.name): protection}, declared_rules)
     return fresh
 

@@ -7,8 +7,6 @@ import pyarrow as pa
 from louver.names import quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.vault.catalog import Table
 
 
@@ -23,21 +21,9 @@ def read(context: Context, table: Table) -> pa.Table | None:
 def tried(context: Context, table: Table, rows: pa.Table, sql: str) -> pa.Table:
     """Run a statement in the workspace on the table with its rows; what the table is afterwards.
 
-    DuckDB's own error comes up where the rows do not allow it: duplicates, NULLs, failed casts.
-    The rows are committed there for a moment, since DuckDB checks an index over those only.
+    The engine's own error comes up where the rows do not allow it: duplicates, NULLs, failed casts.
     """
-    workspace = context.local.workspace
-    items = ", ".join(f"{quoted(c.name)}::{c.type} AS {quoted(c.name)}" for c in table.columns)
-    statement = f"CREATE OR REPLACE TABLE {table.local_name} AS SELECT {items} FROM louver_rows"
-    with translated():
-        arrow_values.register(workspace, "louver_rows", rows)
-        try:
-            workspace.execute(statement)
-            workspace.execute(sql)
-            return workspace.execute(f"SELECT * FROM {table.local_name}").to_arrow_table()
-        finally:
-            workspace.unregister("louver_rows")
-            workspace.execute(f"DROP TABLE IF EXISTS {table.local_name} CASCADE")
+    return context.local.changed_by(table, rows, sql)
 
 
 def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:

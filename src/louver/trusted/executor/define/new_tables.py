@@ -31,9 +31,9 @@ def stored(
     protection: Mapping[str, Protection],
 ) -> Table:
     """A declared table in the catalog and on the server."""
-    binder, backend = context.local.binder, context.backend
+    schema, backend = context.local.schema, context.backend
     table = tables.build(
-        catalog, *key, columns, protection, binder, backend, counted=context.state.counts
+        catalog, *key, columns, protection, schema, backend, counted=context.state.counts
     )
     catalog.add(table)
     context.storage.create(table)

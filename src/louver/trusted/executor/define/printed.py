@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import HERE, fold, keyword, quoted
+from louver.names import fold, keyword, quoted
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import comments
 from louver.trusted.executor.schema import objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import scheme
@@ -40,19 +39,15 @@ def create_table(context: Context, table: Table, *further: str) -> str:
 
 def beside(context: Context, table: Table) -> list[str]:
     """The statements that create the indexes and comments of a table."""
-    connection = context.local.binder
-    indexes = connection.execute(
-        "SELECT sql FROM duckdb_indexes() WHERE sql IS NOT NULL AND schema_name = ?"
-        f" AND table_name = ? AND {HERE} ORDER BY index_name",
-        [table.schema, table.name],
-    ).fetchall()
+    schema, position = context.local.schema, (table.schema, table.name)
+    indexes = [i.sql for i in schema.indexes() if (i.schema, i.table) == position]
     said = [
         item.sql
-        for item in comments.of(connection)
+        for item in schema.comments()
         if (fold(item.schema), fold(item.name)) == table.key
         and item.sql.startswith(("COMMENT ON TABLE", "COMMENT ON COLUMN"))
     ]
-    return [str(row[0]).rstrip("; \n") for row in indexes] + said
+    return indexes + said
 
 
 def clause(column: Column, catalog: Catalog, backend: Backend) -> str:

@@ -38,7 +38,7 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
     columns that went.
     """
     protection = detailed(context, table, column)
-    declared = constraints.read(context.local.binder, table.schema, table.name)
+    declared = constraints.read(context.local.schema, table.schema, table.name)
     known = declared.get(fold(column.name), constraints.Known())
     fresh, gone = representations.fit(column, protection, known, context.backend)
     # DuckDB commits no change of a table's columns behind a change of its rows.

@@ -9,13 +9,14 @@ from dataclasses import replace
 from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.local.local import Key
 from louver.trusted.executor.schema import objects
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 _NOTES = re.compile(r"( \(.{1,600}? is called .{1,600}? now\))+$", re.DOTALL)
 
 
-def apply(context: Context, catalog: Catalog, old: objects.Key, new: objects.Key) -> None:
+def apply(context: Context, catalog: Catalog, old: Key, new: Key) -> None:
     """A table or view was renamed locally: do the same in catalog, server and workspace."""
     kind, schema, name = old
     for item in catalog.objects:
@@ -26,7 +27,7 @@ def apply(context: Context, catalog: Catalog, old: objects.Key, new: objects.Key
         ):
             item.schema, item.name = new[1], new[2]
             item.sql = objects.introspected(context, kind, new[1], new[2])
-    objects.forget_in_workspace(context, kind, schema, name)
+    context.local.forget(kind, schema, name)
     table = catalog.drop(schema, name) if kind == "TABLE" else None
     if table is not None:
         label, before = table.label, replace(table)

@@ -30,7 +30,7 @@ def settle(context: Context, catalog: Catalog, table: Table) -> None:
     """Give a table of the working catalog the tags of the keys that it has now, and take those of
     keys that it has no more. Behind every change of the table's columns, within a transaction.
     """
-    declared = constraints.read(context.local.binder, table.schema, table.name)
+    declared = constraints.read(context.local.schema, table.schema, table.name)
     for column in table.columns:
         column.unique = declared.get(fold(column.name), constraints.Known()).unique
     if not context.backend.unique:

@@ -13,10 +13,9 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.define import comments
 from louver.trusted.executor.local import transaction_time
-from louver.trusted.executor.local.local_engine import LocalEngine, Parameters
-from louver.trusted.executor.schema import head, object_texts, objects
+from louver.trusted.executor.local.local import Key, Parameters
+from louver.trusted.executor.schema import head, objects
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import schema_of
 from louver.trusted.planner.write.reads import names_of, reached
@@ -61,7 +60,7 @@ def is_view(context: Context, start: head.Head) -> bool:
     return isinstance(table, HomeObject) and table.temporary
 
 
-def are(keys: Sequence[objects.Key]) -> bool:
+def are(keys: Sequence[Key]) -> bool:
     """Whether some objects are all of this session alone."""
     return bool(keys) and all(schema == TEMPORARY for _, schema, _ in keys)
 
@@ -80,11 +79,11 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
     before = list(catalog.objects)
     context.state.redefined = True
     if context.in_transaction:
-        home.temporary.keep(home.workspace)
+        home.temporary.keep()
     try:
         yield catalog
         if home.temporary.names:
-            home.temporary.mirror(home.binder, home.workspace)
+            home.temporary.mirror()
     except BaseException:
         if not context.state.untouched:
             catalog.objects = before
@@ -123,15 +122,16 @@ def _made(
     context: Context, start: head.Head, sql: str, parameters: Parameters
 ) -> tuple[HomeObject | None, str]:
     """The object that a statement makes or changes, and its text as DuckDB prints it."""
+    declared = context.local.schema
     with constraint_check.rehearsal(context) as connection:
-        before = objects.snapshot(connection, macros=False)
-        connection.execute(sql, parameters) if parameters else connection.execute(sql)
-        change = objects.compare(before, objects.snapshot(connection, macros=False))
+        before = declared.snapshot(macros=False)
+        connection.execute(sql, parameters)
+        change = objects.compare(before, declared.snapshot(macros=False))
         keys = [*change.added, *change.altered, *change.renamed.values()]
         for kind, schema, name in keys:
             if kind == start.kind:
                 table = kind == "TABLE"
-                printed = object_texts.introspected(connection, kind, schema, name) if table else ""
+                printed = declared.text_of(kind, schema, name) if table else ""
                 said = printed if start.verb == "ALTER" else sql
                 path = list(context.local.path.schemas)
                 return HomeObject(kind, schema, name, said, path), printed
@@ -144,13 +144,11 @@ def _alone(context: Context, item: HomeObject) -> bool:
     rest = [o for o in catalog.objects if not o.temporary and objects.key_of(o) != own]
     catalog.objects = [*rest, item]
     objects.sort(catalog)
-    home = LocalEngine()
     try:
-        home.rebuild(catalog)
+        home = context.local.alone(catalog)
     except errors.Error:
         return False
-    finally:
-        home.close()
+    home.close()
     return item not in home.unresolved
 
 
@@ -160,7 +158,7 @@ def refuse_comment(context: Context, text: lexer.Text) -> None:
         return
     with constraint_check.rehearsal(context) as connection:
         connection.execute(text.home)
-        results = comments.of(connection, temporary=True)
+        results = context.local.schema.comments(temporary=True)
     if results:
         raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP object")
 

@@ -17,7 +17,6 @@ from louver.trusted.executor import federation, select, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define.temporary_objects import views_of
-from louver.trusted.executor.local.local_engine import translated
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar, relation, sequence_draws
@@ -97,7 +96,7 @@ def change(
         raise errors.make("sql.unsupported", statement=statement)
     home, words = context.local, names_of(tokens)
     reads = Reads(context.catalog, trees.parse(text.plain), tokens, None, context.state.origins)
-    definitions = lexer.tokens(" ".join(home.temporary.texts(home.workspace, words)))
+    definitions = lexer.tokens(" ".join(home.temporary.texts(words)))
     if not _declares(reads.tree):
         sequence_draws.require(reads, tokens, definitions)
     held, plain = _held(reads)
@@ -109,13 +108,12 @@ def change(
         for table in tables_named(context.catalog, words)
     }
     if context.in_transaction:
-        home.temporary.keep(home.workspace)
+        home.temporary.keep()
     rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
     transaction.keep_sequences(context, [*tokens, *definitions])
     before = home.temporary.names
     if keyword(tokens[0].text) in _DEFINES:
-        with translated():
-            home.temporary.mirror(home.binder, home.workspace)
+        home.temporary.mirror()
         home.forget_types()
     # What a transaction replaced may come back, and IF NOT EXISTS replaces nothing.
     replaced = fresh not in before or keyword(tokens[1].text) == "OR"

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from louver.names import fold, quoted
 from louver.trusted.executor.lake import range_predicates
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.planner.ir import Probe, RemoteQuery
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.vault.catalog import Catalog

@@ -15,11 +15,10 @@ from sqlglot.tokens import Token
 
 from louver.names import fold, keyword, quoted
 from louver.trusted.executor.local.frames import Frames
+from louver.trusted.executor.local.local import File, Place
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
 
-Place = tuple[str, str]
-"""Folded schema and name."""
 _TABLES = "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = $1"
 _VIEWS = (
     "SELECT schema_name, view_name, sql FROM duckdb_views()"
@@ -31,21 +30,6 @@ _MACROS = (
 )
 
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """An attached file, and what may be read of it."""
-
-    name: str
-    path: str
-    tables: frozenset[Place]
-    #: all words of the text of each view, and of what this names in the file, by folded name
-    views: Mapping[str, frozenset[str]]
-    #: folded names of views that do not bind where there is nothing beside the file, and of tables
-    #: whose generated columns are computed where they are read, with what is kept there
-    foreign: frozenset[str]
-    macros: frozenset[str]
 
 
 @dataclass(slots=True)

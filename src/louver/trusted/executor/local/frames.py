@@ -15,14 +15,7 @@ import pyarrow as pa
 
 from louver.names import fold
 from louver.trusted.executor.local import arrow_values
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """An object under its name."""
-
-    name: str
-    data: object
+from louver.trusted.executor.local.local import Frame
 
 
 @dataclass(slots=True)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,70 +16,35 @@ import duckdb
 import pyarrow as pa
 from sqlglot.tokens import Token
 
-from louver import errors
 from louver.names import fold, keyword, quoted
 from louver.trusted.executor.local import arrow_values, exact, views
-from louver.trusted.executor.local.attached import Files
+from louver.trusted.executor.local.connection import translated
+from louver.trusted.executor.local.duckdb_instances import LIVE, DuckDBKept, options
+from louver.trusted.executor.local.local import Answers, Parameters
 from louver.trusted.executor.local.repeated import Columns, Repeated
-from louver.trusted.executor.local.search_path import SearchPath
-from louver.trusted.executor.local.temporary import Temporary
-from louver.trusted.executor.local.variables import Variables
+from louver.trusted.executor.local.temporary import DuckDBTemporary
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
 
-Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
-"""Opened rows, with names and types of their columns, by the schema and name that they fill."""
-Parameters = Sequence[object] | Mapping[str, object]
-Option = str | bool | int | float | list[str]
-_LIVE: set[str] = set()
 _MOST_VALUES = 4_096
 
 
-class LocalEngine:
-    """Both instances, and the private directory that the workspace may spill into, encrypted."""
+class DuckDBLocalEngine(DuckDBKept):
+    """Both instances with all that a session keeps in them."""
 
     def __init__(self) -> None:
-        #: a private directory that goes with the session
-        self.directory = tempfile.mkdtemp(prefix="louver-home-")
-        _LIVE.add(self.directory)
-        self.binder = self._connect()
-        self.workspace = self._connect()
-        self._converter: duckdb.DuckDBPyConnection | None = None
+        super().__init__()
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         #: names and types of the last answer: of PIVOT they depend on the data
         self.last_columns: list[tuple[str, str]] = []
         self._changed: dict[str, str] = {}
-        self.variables = Variables()
-        self.temporary = Temporary()
-        self.path, self.files = SearchPath(), Files()
+        self.temporary = DuckDBTemporary(self)
         self._repeated = Repeated(self.workspace)
         self.unresolved: list[HomeObject] = []
-        #: changes when names, types or settings may mean something else
-        self._standing, self.revision = False, 0
+        self._standing = False
         self.state = "new"  # then "broken" while it is built, and "whole"
-
-    def options(self, *, lossless: bool = True) -> dict[str, Option]:
-        """How every local DuckDB is opened."""
-        return {
-            "temp_directory": self.directory,
-            "temp_file_encryption": "true",
-            "python_enable_replacements": "false",
-            "autoinstall_known_extensions": "false",
-            # A file that is loaded is read once.
-            "enable_external_file_cache": "false",
-            "arrow_lossless_conversion": "true" if lossless else "false",
-        }
-
-    def _connect(self, *, lossless: bool = True) -> duckdb.DuckDBPyConnection:
-        return duckdb.connect(":memory:", config=self.options(lossless=lossless))
-
-    @property
-    def instances(self) -> list[duckdb.DuckDBPyConnection]:
-        """All instances that there are now."""
-        converter = [] if self._converter is None else [self._converter]
-        return [self.binder, self.workspace, *converter]
 
     @property
     def _plain(self) -> duckdb.DuckDBPyConnection:
@@ -91,20 +55,11 @@ class LocalEngine:
                 self._converter.execute(sql)
         return self._converter
 
-    def close(self) -> None:
-        """End all instances and remove what they spilled."""
-        for connection in self.instances:
-            connection.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
-        _LIVE.discard(self.directory)
-
     def rebuild(self, catalog: Catalog) -> None:
         """Schema and workspace anew from the catalog."""
         if self.state != "new":
-            self.temporary.leave(self.workspace)
-            for connection in (self.binder, self.workspace):
-                connection.close()
-            self.binder, self.workspace = self._connect(), self._connect()
+            self.temporary.leave()
+            self._replace()
         self.state = "broken"
         for sql in self._changed.values():
             self.binder.execute(sql)
@@ -117,11 +72,11 @@ class LocalEngine:
         views = any(item.kind in ("VIEW", "MACRO") for item in self.unresolved)
         with translated(), self._stand_ins(catalog, needed=views):
             self.resolve(catalog)
-            self.temporary.arrive(self.binder, self.workspace)
+            self.temporary.arrive()
             self.resolve(catalog)
         for item in filter(lambda other: other.kind == "TABLE", self.unresolved):
             self.define(item, catalog)
-        self.files.restore((self.binder, self.workspace), catalog, self.options())
+        self.files.restore((self.binder, self.workspace), catalog, options(self.directory))
         self.state = "whole"
 
     def renew(self, catalog: Catalog) -> None:
@@ -133,8 +88,9 @@ class LocalEngine:
         """Run a SET or RESET wherever DuckDB computes or shows something locally."""
         # A constant may mean something else from now on, as a time without a zone does.
         self.forget_types()
-        for connection in self.instances:
-            connection.execute(sql)
+        with translated():
+            for connection in self.instances:
+                connection.execute(sql)
         self._changed[name] = sql
 
     def change_path(self, sql: str) -> tuple[str, ...]:
@@ -143,6 +99,23 @@ class LocalEngine:
         with translated():
             self.path.change(self.binder, self.workspace, sql, {*self.files.known})
         return tuple(map(fold, self.path.schemas))
+
+    def beside(self, catalog: Catalog) -> DuckDBLocalEngine:
+        """Another engine of a catalog, with what the session keeps in this one."""
+        other = DuckDBLocalEngine()
+        with _closed_on_failure(other):
+            other.variables, other.path, other.files = self.variables, self.path, self.files
+            other.rebuild(catalog)
+            if self.temporary.names:
+                other.temporary.restore(self.temporary.state())
+        return other
+
+    def alone(self, catalog: Catalog) -> DuckDBLocalEngine:
+        """Another engine of a catalog."""
+        other = DuckDBLocalEngine()
+        with _closed_on_failure(other):
+            other.rebuild(catalog)
+        return other
 
     def changed(self, names: Sequence[str]) -> list[str]:
         """Which of these settings the session has changed."""
@@ -265,7 +238,7 @@ class LocalEngine:
 
     def forget_types(self) -> None:
         """After CREATE or DROP TYPE, or when names mean something else."""
-        self.revision += 1
+        super().forget_types()
         self._arrow_types.clear()
         self._repeated.forget()
         self._values.clear()
@@ -381,20 +354,15 @@ def _body(table: Table) -> str:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """DuckDB's exceptions as Louver's."""
+def _closed_on_failure(engine: DuckDBLocalEngine) -> Iterator[None]:
     try:
         yield
-    except duckdb.Error as error:
-        raise errors.from_duckdb(error) from None
-    except RuntimeError as error:
-        if "interrupted" not in str(error):
-            raise
-        # So DuckDB tells of Ctrl-C.
-        raise KeyboardInterrupt from None
+    except BaseException:
+        engine.close()
+        raise
 
 
 @atexit.register
 def _clean() -> None:
-    for directory in list(_LIVE):
+    for directory in list(LIVE):
         shutil.rmtree(directory, ignore_errors=True)

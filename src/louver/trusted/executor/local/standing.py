@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from louver.names import fold
-from louver.trusted.executor.local.local_engine import LocalEngine, translated
+from louver.trusted.executor.local.engine import LocalEngine
 
 
 @contextmanager
@@ -19,29 +19,15 @@ def standing(
         for name, data in frames.items():
             known = before.get(fold(name))
             if known is None or known.data is not data:
-                put(home, name, data)
+                home.put_frame(name, data)
                 changed()
         yield
     finally:
         for name, data in frames.items():
             known = before.get(fold(name))
             if known is None:
-                drop(home, name)
+                home.drop_frame(name)
                 changed()
             elif known.data is not data:
-                put(home, known.name, known.data)
+                home.put_frame(known.name, known.data)
                 changed()
-
-
-def put(home: LocalEngine, name: str, data: object) -> None:
-    """Give an object a name in both instances."""
-    with translated():
-        home.files.put((home.binder, home.workspace), name, data)
-    home.forget_types()
-
-
-def drop(home: LocalEngine, name: str) -> None:
-    """Take a name away, if it is there."""
-    if fold(name) in home.files.frames.known:
-        home.files.drop((home.binder, home.workspace), name)
-        home.forget_types()

@@ -11,14 +11,14 @@ import duckdb
 import pyarrow as pa
 
 from louver.names import fold
+from louver.trusted.executor.local.connection import translated
+from louver.trusted.executor.local.engine import TemporaryState
 
 _TABLES = "SELECT table_name, sql FROM duckdb_tables() WHERE temporary ORDER BY table_oid"
 _INDEXES = (
     "SELECT i.index_name, i.sql FROM duckdb_indexes() AS i JOIN duckdb_tables() AS t"
     " USING (table_oid, database_name) WHERE t.temporary"
 )
-State = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
-"""The texts of the tables and of their indexes, and the tables' rows."""
 
 
 class Instances(Protocol):
@@ -29,27 +29,29 @@ class Instances(Protocol):
 
 
 @dataclass(slots=True)
-class Temporary:
+class DuckDBTemporary:
     """Which temporary tables there are, by folded name, and how they were before a transaction."""
 
+    home: Instances
     names: frozenset[str] = frozenset()
-    before: State | None = None
+    before: TemporaryState | None = None
     #: whether the transaction is being undone
     going_back: bool = False
     #: what is carried from a DuckDB that is closed to the one that comes after it
-    carried: State = field(default_factory=lambda: ({}, {}, {}))
+    carried: TemporaryState = field(default_factory=lambda: ({}, {}, {}))
 
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name a temporary table."""
         return not self.names.isdisjoint(words)
 
-    def texts(self, workspace: duckdb.DuckDBPyConnection, words: set[str]) -> list[str]:
+    def texts(self, words: set[str]) -> list[str]:
         """The definitions of those that a statement names."""
-        rows = workspace.execute(_TABLES).fetchall() if self.mentioned(words) else []
+        rows = self.home.workspace.execute(_TABLES).fetchall() if self.mentioned(words) else []
         return [str(sql) for name, sql in rows if fold(name) in words]
 
-    def state(self, workspace: duckdb.DuckDBPyConnection) -> State:
+    def state(self) -> TemporaryState:
         """All of them with their rows."""
+        workspace = self.home.workspace
         tables = {name: sql for name, sql in workspace.execute(_TABLES).fetchall() if _ours(name)}
         indexes = dict(workspace.execute(_INDEXES).fetchall())
         rows = {
@@ -58,13 +60,9 @@ class Temporary:
         }
         return tables, indexes, rows
 
-    def restore(
-        self,
-        binder: duckdb.DuckDBPyConnection,
-        workspace: duckdb.DuckDBPyConnection,
-        state: State,
-    ) -> None:
+    def restore(self, state: TemporaryState) -> None:
         """Have these and no others."""
+        binder, workspace = self.home.binder, self.home.workspace
         for connection in (binder, workspace):
             for name in self.names:
                 connection.execute(f"DROP TABLE IF EXISTS {qualified(name)}")
@@ -73,32 +71,31 @@ class Temporary:
             for sql in tables.values():
                 connection.execute(sql)
         for name, held in rows.items():
-            fill(workspace, name, held)
+            _fill(workspace, name, held)
         for connection in (binder, workspace):
             for sql in indexes.values():
                 connection.execute(sql)
         self.names = frozenset(map(fold, tables))
 
-    def mirror(
-        self, binder: duckdb.DuckDBPyConnection, workspace: duckdb.DuckDBPyConnection
-    ) -> None:
+    def mirror(self) -> None:
         """Have in the binder, empty, what the workspace has got."""
-        tables, indexes, _ = self.state(workspace)
-        for name in {*self.names, *tables}:
-            binder.execute(f"DROP TABLE IF EXISTS {qualified(name)}")
-        for sql in (*tables.values(), *indexes.values()):
-            binder.execute(sql)
+        with translated():
+            tables, indexes, _ = self.state()
+            for name in {*self.names, *tables}:
+                self.home.binder.execute(f"DROP TABLE IF EXISTS {qualified(name)}")
+            for sql in (*tables.values(), *indexes.values()):
+                self.home.binder.execute(sql)
         self.names = frozenset(map(fold, tables))
 
-    def keep(self, workspace: duckdb.DuckDBPyConnection) -> None:
+    def keep(self) -> None:
         """Remember how they are before a transaction first changes one."""
         if self.before is None:
-            self.before = self.state(workspace)
+            self.before = self.state()
 
     @contextmanager
-    def undoing(self, home: Instances) -> Iterator[None]:
-        """Go back to how they were before the transaction, with a home that goes back too, perhaps
-        by being made anew.
+    def undoing(self) -> Iterator[None]:
+        """Go back to how they were before the transaction, with instances that go back too,
+        perhaps by being made anew.
         """
         self.going_back = True
         try:
@@ -107,9 +104,9 @@ class Temporary:
             self.going_back = False
         if self.before is not None:
             before, self.before = self.before, None
-            self.restore(home.binder, home.workspace, before)
+            self.restore(before)
 
-    def leave(self, workspace: duckdb.DuckDBPyConnection) -> None:
+    def leave(self) -> None:
         """Take all along from a DuckDB that will be closed; from one that is broken, nothing."""
         self.carried = {}, {}, {}
         if self.going_back and self.before is not None:
@@ -117,29 +114,22 @@ class Temporary:
         else:
             with suppress(duckdb.Error):
                 if self.names:
-                    self.carried = self.state(workspace)
+                    self.carried = self.state()
         self.names = frozenset()
 
-    def arrive(
-        self, binder: duckdb.DuckDBPyConnection, workspace: duckdb.DuckDBPyConnection
-    ) -> None:
+    def arrive(self) -> None:
         """Put them into the DuckDBs that come after."""
         if self.carried[0]:
-            self.restore(binder, workspace, self.carried)
+            self.restore(self.carried)
 
-    def fill(
-        self,
-        binder: duckdb.DuckDBPyConnection,
-        workspace: duckdb.DuckDBPyConnection,
-        words: Collection[str],
-    ) -> None:
-        """Put the rows of those that a statement names into the schema too, within a transaction
+    def fill(self, words: Collection[str]) -> None:
+        """Put the rows of those that a statement names into the binder too, within a transaction
         that is undone.
         """
         for name in self.names.intersection(words):
-            fill(
-                binder, name, workspace.execute(f"SELECT * FROM {qualified(name)}").to_arrow_table()
-            )
+            with translated():
+                rows = self.home.workspace.execute(f"SELECT * FROM {qualified(name)}")
+                _fill(self.home.binder, name, rows.to_arrow_table())
 
 
 def qualified(name: str) -> str:
@@ -147,7 +137,7 @@ def qualified(name: str) -> str:
     return 'temp.main."' + name.replace('"', '""') + '"'
 
 
-def fill(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+def _fill(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
     """Put rows into a temporary table."""
     connection.register("louver_temporary", rows)
     try:

@@ -6,15 +6,15 @@ the functions that tell it are covered by macros of one moment, in those transac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import zip_longest
 
+import duckdb
 from sqlglot.tokens import Token
 
 from louver.names import fold
-from louver.trusted.executor.local.local_engine import LocalEngine, translated
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
 
@@ -55,21 +55,16 @@ def _ask(tokens: Sequence[Token]) -> bool:
     return False
 
 
-def fix(home: LocalEngine, moment: datetime) -> None:
-    """Let the local DuckDB say this time."""
+def fix(connections: Iterable[duckdb.DuckDBPyConnection], moment: datetime) -> None:
+    """Let DuckDBs say this time."""
     literal = f"TIMESTAMPTZ '{moment.isoformat()}'"
-    with translated():
-        for connection in (home.binder, home.workspace):
-            for name, body in _MACROS.items():
-                sql = f"CREATE OR REPLACE TEMP MACRO {name}{body.format(literal)}"
-                connection.execute(sql)
-    home.forget_types()
+    for connection in connections:
+        for name, body in _MACROS.items():
+            connection.execute(f"CREATE OR REPLACE TEMP MACRO {name}{body.format(literal)}")
 
 
-def release(home: LocalEngine) -> None:
+def release(connections: Iterable[duckdb.DuckDBPyConnection]) -> None:
     """Let the time go on."""
-    with translated():
-        for connection in (home.binder, home.workspace):
-            for name in _MACROS:
-                connection.execute(f"DROP MACRO IF EXISTS temp.main.{name}")
-    home.forget_types()
+    for connection in connections:
+        for name in _MACROS:
+            connection.execute(f"DROP MACRO IF EXISTS temp.main.{name}")

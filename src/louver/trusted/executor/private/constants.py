@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor.local.local_engine import LocalEngine, translated
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.planner.private.question import Clause, End, Secret
 from louver.trusted.planner.sql import lexer
 from louver.wire import keycode, ordinals
@@ -247,7 +247,6 @@ def _values(home: LocalEngine, wanted: Sequence[tuple[str, Secret]]) -> list[pa.
         for sql, secret in wanted[first : first + _AT_ONCE]:
             items.append(f"{lexer.renumbered(sql, len(parameters))} AS c{len(items)}")
             parameters += secret.parameters
-        with translated():
-            query = home.binder.execute(f"SELECT {', '.join(items)}", parameters)
-            arrays += [column.combine_chunks() for column in query.to_arrow_table().columns]
+        values = home.statements.values(items, parameters)
+        arrays += [column.combine_chunks() for column in values.columns]
     return arrays

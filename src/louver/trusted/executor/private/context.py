@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from louver import errors
-from louver.trusted.executor.local.local_engine import LocalEngine
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.private.fleet import Fleet
 from louver.trusted.executor.private.query_log import QueryLog
 from louver.trusted.planner.settings import DEFAULT, PlannerSettings
@@ -74,7 +74,7 @@ class ProviderContext:
     engine: ProviderEngine
     ledger: QueryLog
     storage: Measures
-    local: LocalEngine
+    local: DuckDBLocalEngine
     state: Agreed
 
     @property

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 
-import duckdb
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold, keyword, quoted
+from louver.names import keyword, quoted
 from louver.trusted.executor import settings, show
 from louver.trusted.executor.answer import Answer, Clock, Described
 from louver.trusted.executor.containment import recovered
 from louver.trusted.executor.front import Resolve
-from louver.trusted.executor.local.local_engine import LocalEngine, translated
+from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.local.standing import standing
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.private import asking, explaining
@@ -55,7 +54,7 @@ class ProviderSession:
     def __init__(self, fleet: Fleet, address: str, scheme: str = "owf") -> None:
         """``scheme`` answers sums of three or more providers: owf or paillier."""
         self.closed = False
-        local = LocalEngine()
+        local = DuckDBLocalEngine()
         self.context = ProviderContext(
             fleet,
             scheme,
@@ -68,8 +67,7 @@ class ProviderSession:
         self._local: dict[str, bool] = {}
         try:
             # Providers read timestamps in UTC, and local results must agree with them.
-            with translated():
-                local.change_setting("timezone", "SET TimeZone = 'UTC'")
+            local.change_setting("timezone", "SET TimeZone = 'UTC'")
             self._adopt()
         except BaseException:
             local.close()
@@ -217,8 +215,8 @@ class ProviderSession:
         """Whether it reads the schema, or nothing."""
         if asks_schema(self.context, text, lexer.tokens(text.plain)):
             return True
-        with suppress(duckdb.Error, errors.Error):
-            names = set(map(fold, self.context.local.binder.get_table_names(text.home)))
+        with suppress(errors.Error):
+            names = self.context.local.statements.names_read(text.home)
             return not names - self.context.local.files.frames.known.keys()
         return False
 
@@ -250,9 +248,8 @@ class ProviderSession:
             catalog.objects.append(HomeObject("TABLE", "main", facts.name, sql))
         self.context.state.catalog = catalog
         self._local.clear()
-        with translated():
-            self.context.local.rebuild(catalog)
-            functions.register(self.context.local.workspace)
+        self.context.local.rebuild(catalog)
+        self.context.local.add_functions(functions.register)
         if self.context.local.unresolved:
             names = ", ".join(item.name for item in self.context.local.unresolved)
             raise errors.make(

@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import TABLE_IS, fold, keyword, quoted
-from louver.trusted.executor.schema import choices, object_texts
+from louver.names import fold, keyword
+from louver.trusted.executor.local.local import Schema
+from louver.trusted.executor.schema import choices
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.vault.types import (
@@ -34,11 +33,6 @@ from louver.trusted.vault.types import (
 Bounds = tuple[int | None, int | None]
 """Lowest and highest unscaled value; None where nothing is said."""
 
-_QUERY = (
-    "SELECT constraint_type, constraint_column_names, referenced_table, referenced_column_names,"
-    " expression FROM duckdb_constraints()"
-    f" WHERE {TABLE_IS}"
-)
 _MOMENTS = ("DATE", "TIMESTAMP")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UNSTABLE = re.compile(
@@ -86,17 +80,13 @@ class Known:
         return interval_bits(low, high) if low <= high else whole
 
 
-def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[str, Known]:
+def read(declared: Schema, schema: str, name: str) -> dict[str, Known]:
     """What is declared of every column of a local table, by name in lower case."""
-    position = [fold(schema), fold(name)]
-    # duckdb_columns() looks at every table and view that there is.
-    rows = connection.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
-    types = {fold(str(row[0])): str(row[1]) for row in rows}
+    types = {fold(column.name): column.type for column in declared.columns(schema, name)}
     results = {column: Known(choices=choices.of_type(type_)) for column, type_ in types.items()}
-    for kind, columns, parent, parent_columns, check in connection.execute(
-        _QUERY, position
-    ).fetchall():
-        names = [fold(str(column)) for column in columns]
+    for constraint in declared.constraints(schema, name):
+        kind, check = constraint.kind, constraint.expression
+        names = [fold(column) for column in constraint.columns]
         if kind in ("NOT NULL", "PRIMARY KEY"):
             for column in names:
                 results[column] = replace(results[column], nullable=False)
@@ -105,29 +95,30 @@ def read(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[
                 alone = len(names) == 1 or results[column].unique
                 results[column] = replace(results[column], key=True, unique=alone)
         elif kind == "FOREIGN KEY":
-            for column, other in zip(names, parent_columns, strict=True):
+            for column, other in zip(names, constraint.parent_columns, strict=True):
                 if results[column].parent is None:
-                    results[column] = replace(results[column], parent=(parent, other))
+                    parent = (constraint.parent, other)
+                    results[column] = replace(results[column], parent=parent)
         elif kind == "CHECK" and len(set(names)) == 1 and names[0] in results:
             column = names[0]
-            bounds = _checked(connection, str(check), column, types[column])
-            listed = choices.fewest(results[column].choices, choices.of_check(str(check), column))
+            bounds = _checked(declared, check, column, types[column])
+            listed = choices.fewest(results[column].choices, choices.of_check(check, column))
             results[column] = replace(
                 results[column], bounds=_both(results[column].bounds, bounds), choices=listed
             )
     for column, known in results.items():
         room = choices.of_bounds(known.bounds, types[column])
         results[column] = replace(known, choices=choices.fewest(known.choices, room))
-    for column, expression in _generated(connection, schema, name).items():
+    for column, expression in declared.generated(schema, name).items():
         if column in results:
             results[column] = replace(results[column], expression=expression)
     return results
 
 
-def keys(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> list[list[str]]:
+def keys(declared: Schema, schema: str, name: str) -> list[list[str]]:
     """The columns of every PRIMARY KEY and UNIQUE constraint of a local table."""
-    rows = connection.execute(_QUERY, [fold(schema), fold(name)]).fetchall()
-    return [list(row[1]) for row in rows if row[0] in ("PRIMARY KEY", "UNIQUE")]
+    constraints = declared.constraints(schema, name)
+    return [list(c.columns) for c in constraints if c.kind in ("PRIMARY KEY", "UNIQUE")]
 
 
 def _both(left: Bounds, right: Bounds) -> Bounds:
@@ -136,7 +127,7 @@ def _both(left: Bounds, right: Bounds) -> Bounds:
     return max(lows, default=None), min(highs, default=None)
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, check: str, column: str, type_: str) -> Bounds:
+def _checked(declared: Schema, check: str, column: str, type_: str) -> Bounds:
     """What a CHECK proves of a column; nothing where it is not read for certain."""
     if family(type_) != "number" and type_ not in _MOMENTS:
         return None, None
@@ -146,7 +137,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, check: str, column: str, typ
         return None, None
 
     def number(item: exp.Expr) -> int | None:
-        return _number(connection, item, type_)
+        return _number(declared, item, type_)
 
     def bounds(item: exp.Expr) -> Bounds:
         match item:
@@ -186,7 +177,7 @@ def _is(node: exp.Expr, column: str) -> bool:
     return isinstance(node, exp.Column) and fold(node.name) == column
 
 
-def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -> int | None:
+def _number(declared: Schema, node: exp.Expr, type_: str) -> int | None:
     """A constant of a CHECK as an unscaled value of the column's type.
 
     Rounding to the column's type moves a bound by less than one unit, never over a value.
@@ -203,11 +194,7 @@ def _number(connection: duckdb.DuckDBPyConnection, node: exp.Expr, type_: str) -
         form = _ISO if literal.is_string else _EXACT
         if not form.fullmatch(literal.this) or (literal.is_string and type_ not in _MOMENTS):
             return None
-    try:
-        row = connection.execute(f"SELECT CAST({local_text(node)} AS {type_})").fetchone()
-    except duckdb.Error:
-        return None
-    return None if row is None else _unscaled(row[0], type_)
+    return _unscaled(declared.constant(f"CAST({local_text(node)} AS {type_})"), type_)
 
 
 def _unscaled(value: object, type_: str) -> int | None:
@@ -223,41 +210,6 @@ def _unscaled(value: object, type_: str) -> int | None:
         case datetime.date() if type_ == "DATE":
             return (value - _EPOCH.date()).days
     return None
-
-
-def _generated(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> dict[str, str]:
-    """What generated columns are computed by, as DuckDB prints it, by name in lower case."""
-    sql = object_texts.introspected(connection, "TABLE", schema, name)
-    if "GENERATED ALWAYS" not in sql:
-        return {}
-    by_name: dict[str, str] = {}
-    depth, first = 0, ""
-    tokens = lexer.tokens(sql)
-    for position, token in enumerate(tokens):
-        kind = token.token_type
-        depth -= kind == TokenType.R_PAREN
-        if depth == 1 and not first:
-            first = fold(token.text)
-        elif depth == 1 and kind == TokenType.COMMA:
-            first = ""
-        elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
-            by_name[first] = _bracketed(sql, tokens, position)
-        depth += kind == TokenType.L_PAREN
-    return by_name
-
-
-def _bracketed(sql: str, tokens: list[Token], position: int) -> str:
-    """The text within the next brackets."""
-    depth, start = 0, 0
-    for token in tokens[position:]:
-        if token.token_type == TokenType.L_PAREN:
-            depth += 1
-            start = start or token.end + 1
-        elif token.token_type == TokenType.R_PAREN:
-            depth -= 1
-            if not depth:
-                return sql[start : token.start].strip()
-    return ""
 
 
 def require_stable(

@@ -6,12 +6,9 @@ of another table has no values but that key's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import duckdb
-
-from louver.names import TABLE_IS, fold
+from louver.names import fold
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.local import Constraint, Schema
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import information_flow, permit
 from louver.trusted.planner.write.local import Local, of_any_time
@@ -21,18 +18,18 @@ from louver.trusted.vault.catalog import Catalog, Table
 
 def require(context: Context, catalog: Catalog, table: Table) -> None:
     """Refuse a declaration by which a column would depend on what it may not."""
-    connection = context.local.binder
+    schema = context.local.schema
     judge = permit.Judge(catalog, table)
-    given = defaults(connection, table)
+    given = defaults(schema, table)
     for column in table.columns:
         if column.expression:
             judge.require(column, computed(catalog, table, column.expression, of_any_time()))
         elif fold(column.name) in given:
             reads = Reads(catalog, None, (), table, context.state.origins)
             judge.require(column, information_flow.of_default(reads, given[fold(column.name)]))
-    for columns, schema, parent, keys in _references(connection, table):
-        known = catalog.table(schema, parent)
-        for name, key in zip(columns, keys, strict=True):
+    for reference in _references(schema, table):
+        known = catalog.table(reference.schema, reference.parent)
+        for name, key in zip(reference.columns, reference.parent_columns, strict=True):
             child = table.column(name)
             stored = known.column(key) if known is not None else None
             if known is not None and child is not None and stored is not None and stored.encrypted:
@@ -44,16 +41,16 @@ def require(context: Context, catalog: Catalog, table: Table) -> None:
 def require_around(context: Context, catalog: Catalog, table: Table) -> None:
     """The same of a table and of those that refer to it."""
     for other in list(catalog.tables.values()):
-        parents = [(s, p) for _, s, p, _ in _references(context.local.binder, other)]
+        parents = [(r.schema, r.parent) for r in _references(context.local.schema, other)]
         if other.id == table.id or any(catalog.table(*parent) is table for parent in parents):
             require(context, catalog, other)
 
 
-def defaults(connection: duckdb.DuckDBPyConnection, table: Table) -> dict[str, str]:
+def defaults(schema: Schema, table: Table) -> dict[str, str]:
     """The defaults of a table's columns, by folded name."""
-    rows = connection.execute(f"DESCRIBE {table.local_name}").fetchall()
+    columns = schema.columns(table.schema, table.name)
     generated = {fold(column.name) for column in table.columns if column.expression}
-    texts = {fold(row[0]): row[4] for row in rows if row[4] is not None}
+    texts = {fold(c.name): c.default for c in columns if c.default is not None}
     return {name: text for name, text in texts.items() if name not in generated}
 
 
@@ -65,12 +62,6 @@ def computed(catalog: Catalog, table: Table, expression: str, local: Local) -> S
     return information_flow.of_expression(reads, expression, table)
 
 
-def _references(
-    connection: duckdb.DuckDBPyConnection, table: Table
-) -> Iterable[tuple[list[str], str, str, list[str]]]:
-    """The foreign keys of a table: columns, schema and name of the other table, its columns."""
-    return connection.execute(
-        "SELECT constraint_column_names, schema_name, referenced_table, referenced_column_names"
-        f" FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY' AND {TABLE_IS}",
-        list(table.key),
-    ).fetchall()
+def _references(schema: Schema, table: Table) -> list[Constraint]:
+    """The foreign keys of a table."""
+    return [c for c in schema.constraints(*table.key) if c.kind == "FOREIGN KEY"]

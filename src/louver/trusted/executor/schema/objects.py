@@ -3,58 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 
-import duckdb
-
 from louver import errors
-from louver.names import HERE, fold, quoted
+from louver.names import fold
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import Parameters, translated
-from louver.trusted.executor.schema import head, object_texts
+from louver.trusted.executor.local import object_texts
+from louver.trusted.executor.local.local import RANKS, Key, Parameters, Schema, Seen
+from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.types import with_collation
-
-Key = tuple[str, str, str]
-"""Kind, schema and name of an object."""
-
-_S = object_texts.SCHEMA
-_TABLES = f"SELECT 'TABLE', {_S}, table_name, table_oid, sql FROM duckdb_tables()"
-_VIEWS = f"SELECT 'VIEW', {_S}, view_name, view_oid, sql FROM duckdb_views()"
-_OTHERS = (
-    f"SELECT 'INDEX', {_S}, index_name, index_oid, sql FROM duckdb_indexes() WHERE {HERE}",
-    "SELECT 'SCHEMA', schema_name, schema_name, oid, '' FROM duckdb_schemas()"
-    f" WHERE NOT internal AND {HERE}",
-    f"SELECT 'TYPE', {_S}, type_name, type_oid, '' FROM duckdb_types()"
-    f" WHERE NOT internal AND {HERE}",
-    f"SELECT 'SEQUENCE', {_S}, sequence_name, sequence_oid, '' FROM duckdb_sequences()"
-    f" WHERE {HERE}",
-)
-_MACROS = (
-    "SELECT DISTINCT if(function_type = 'table_macro', 'MACRO TABLE', 'MACRO'),"
-    f" {_S}, function_name, function_oid, '' FROM duckdb_functions()"
-    f" WHERE NOT internal AND {HERE}"
-)
-#: Temporary tables are not among them: they are kept with their rows.
-_ALL = " UNION ALL ".join(
-    [
-        f"{_TABLES} WHERE NOT temporary AND {HERE}",
-        f"{_VIEWS} WHERE NOT internal AND {HERE}",
-        *_OTHERS,
-    ]
-)
-#: Later kinds may need earlier ones when the home is rebuilt.
-RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """An object as DuckDB's catalog shows it."""
-
-    oid: int
-    sql: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +26,13 @@ class Change:
     renamed: dict[Key, Key]
 
 
-def snapshot(connection: duckdb.DuckDBPyConnection, *, macros: bool) -> dict[Key, Seen]:
-    """Every object of the user's. Macros are asked for only where they matter: that is slow."""
-    sql = f"{_ALL} UNION ALL {_MACROS}" if macros else _ALL
-    rows = connection.execute(sql).fetchall()
-    return {(kind, schema, name): Seen(oid, text) for kind, schema, name, oid, text in rows}
-
-
 def run(context: Context, sql: str, parameters: Parameters = (), *, macros: bool = False) -> Change:
     """Run a statement on the binder and see what it did."""
-    schema = context.local.binder
-    before = snapshot(schema, macros=macros)
+    before = context.local.schema.snapshot(macros=macros)
     context.state.untouched = True
-    with translated():
-        if parameters:
-            schema.execute(sql, parameters)
-        else:
-            schema.execute(sql)
+    context.local.declare(sql, parameters)
     context.state.untouched = False
-    after = snapshot(schema, macros=macros)
-    return compare(before, after)
+    return compare(before, context.local.schema.snapshot(macros=macros))
 
 
 def compare(before: dict[Key, Seen], after: dict[Key, Seen]) -> Change:
@@ -114,7 +60,7 @@ def key_of(item: HomeObject) -> Key:
 
 def exists(context: Context, kind: str, key: tuple[str, str]) -> bool:
     """Whether there is such an object locally."""
-    results = snapshot(context.local.binder, macros=kind in ("MACRO", "MACRO TABLE"))
+    results = context.local.schema.snapshot(macros=kind in ("MACRO", "MACRO TABLE"))
     wanted = (kind, key[0] or context.catalog.schema, key[1])
     return any((k, fold(s), fold(n)) == wanted for k, s, n in results)
 
@@ -137,23 +83,12 @@ def forget(context: Context, catalog: Catalog, removed: Iterable[Key]) -> None:
         if kind == "SCHEMA":
             context.storage.drop_schema(schema)
         if kind != "INDEX" or schema == TEMPORARY:
-            forget_in_workspace(context, kind, schema, name)
+            context.local.forget(kind, schema, name)
     catalog.objects = [item for item in catalog.objects if key_of(item) not in gone]
     context.local.unresolved = [
         item for item in context.local.unresolved if item in catalog.objects
     ]
     context.local.forget_types()
-
-
-def forget_in_workspace(context: Context, kind: str, schema: str, name: str) -> None:
-    """Drop an object in the workspace, where it may be gone already, with its schema for one."""
-    qualified_name = quoted(name) if kind == "SCHEMA" else object_texts.place_of(schema, name)
-    _quietly(context.local.workspace, f"DROP {kind} IF EXISTS {qualified_name} CASCADE")
-
-
-def _quietly(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
-    with suppress(duckdb.Error):
-        connection.execute(sql)
 
 
 def remember(context: Context, catalog: Catalog, item: HomeObject) -> None:
@@ -182,24 +117,21 @@ def sort(catalog: Catalog) -> None:
 
 def introspected(context: Context, kind: str, schema: str, name: str) -> str:
     """The statement that makes a table or view, as the local DuckDB has it."""
-    return object_texts.introspected(context.local.binder, kind, schema, name)
+    return context.local.schema.text_of(kind, schema, name)
 
 
 def described(context: Context, schema: str, name: str) -> list[tuple[str, str]]:
     """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
-    with translated():
-        return described_in(context.local.binder, schema, name)
+    return described_in(context.local.schema, schema, name)
 
 
-def described_in(
-    connection: duckdb.DuckDBPyConnection, schema: str, name: str
-) -> list[tuple[str, str]]:
+def described_in(source: Schema, schema: str, name: str) -> list[tuple[str, str]]:
     """The same of another database."""
-    rows = connection.execute(f"DESCRIBE {quoted(schema)}.{quoted(name)}").fetchall()
-    statement = object_texts.introspected(connection, "TABLE", schema, name)
+    columns = source.columns(schema, name)
+    statement = source.text_of("TABLE", schema, name)
     known = head.collations(statement) if "COLLATE" in statement else {}
     types = {column: with_collation(collation) for column, collation in known.items()}
-    return [(row[0], types.get(fold(row[0]), row[1])) for row in rows]
+    return [(column.name, types.get(fold(column.name), column.type)) for column in columns]
 
 
 def refresh(context: Context, catalog: Catalog, altered: Iterable[Key]) -> None:

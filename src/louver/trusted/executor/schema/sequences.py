@@ -18,14 +18,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import duckdb
-
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local_engine import LocalEngine
-from louver.trusted.executor.schema import object_texts
-from louver.trusted.executor.schema.object_texts import Place, State
+from louver.trusted.executor.local.engine import LocalEngine
+from louver.trusted.executor.local.local import Place, Schema, SequenceState
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.catalog_store import CatalogStore
 
@@ -44,41 +41,38 @@ def save(local: LocalEngine, catalog: Catalog) -> bool:
     ahead = states(local, catalog)
     bring(local, ahead)
     for position, state in ahead.items():
-        stored[position].sql = object_texts.resumed_sequence(state)
+        stored[position].sql = local.schema.resumed(state)
     return bool(ahead)
 
 
-def are_temporary(drawn: Mapping[Place, State]) -> bool:
+def are_temporary(drawn: Mapping[Place, SequenceState]) -> bool:
     """Whether nothing has to be stored of what was drawn."""
     return all(schema == TEMPORARY for schema, _ in drawn)
 
 
-def states(local: LocalEngine, catalog: Catalog) -> dict[Place, State]:
+def states(local: LocalEngine, catalog: Catalog) -> dict[Place, SequenceState]:
     """How far those sequences have come that the catalog puts elsewhere."""
     stored = items_of(catalog)
     if not stored:
         return {}
-    here, there = (
-        object_texts.sequences(local.binder),
-        object_texts.sequences(local.workspace),
-    )
-    by_name: dict[Place, State] = {}
+    here, there = (schema.sequences() for schema in local.schemas)
+    by_name: dict[Place, SequenceState] = {}
     for position, item in stored.items():
         drawn = [
             state
             for state in (here.get(position), there.get(position))
-            if state and state["last_value"] is not None
-            if object_texts.resumed_sequence(state) != item.sql
+            if state and state.last is not None
+            if local.schema.resumed(state) != item.sql
         ]
         if drawn:
-            by_name[position] = drawn[0] if drawn[0]["cycle"] else max(drawn, key=_progress)
+            by_name[position] = drawn[0] if drawn[0].cycle else max(drawn, key=_progress)
     return by_name
 
 
-def restore(local: LocalEngine, drawn: Mapping[Place, State]) -> None:
+def restore(local: LocalEngine, drawn: Mapping[Place, SequenceState]) -> None:
     """Bring sequences of a home that was built anew to where they were before."""
     if drawn:
-        now = object_texts.sequences(local.binder)
+        now = local.schema.sequences()
         same = {p: s for p, s in drawn.items() if p in now and _range(now[p]) == _range(s)}
         bring(local, same)
 
@@ -94,52 +88,53 @@ def items_of(catalog: Catalog) -> dict[Place, HomeObject]:
     return {(fold(item.schema), fold(item.name)): item for item in objects}
 
 
-def bring(local: LocalEngine, ahead: Mapping[Place, State]) -> None:
+def bring(local: LocalEngine, ahead: Mapping[Place, SequenceState]) -> None:
     """Have sequences stand no further back than this, wherever they are drawn from."""
     if not ahead:
         return
-    for connection in (local.binder, local.workspace):
-        known = object_texts.sequences(connection)
+    for schema in local.schemas:
+        known = schema.sequences()
         for position, state in ahead.items():
             if position in known:
-                _catch_up(connection, known[position], state)
+                _catch_up(schema, known[position], state)
 
 
-def _catch_up(connection: duckdb.DuckDBPyConnection, behind: State, ahead: State) -> None:
+def _catch_up(schema: Schema, behind: SequenceState, ahead: SequenceState) -> None:
     """Draw as many numbers as another instance has drawn since."""
     count = _between(behind, ahead)
     if count > 0:
-        text = f"{_database(behind)}{object_texts.sequence_place(behind)}".replace("'", "''")
-        connection.execute(f"SELECT max(nextval('{text}')) FROM range({count})").fetchall()
+        schema.draw(behind, count)
 
 
-def _database(state: State) -> str:
-    """What tells a stored sequence from a temporary one, which would come first."""
-    return "" if state["temporary"] else "memory."
-
-
-def _between(behind: State, ahead: State) -> int:
+def _between(behind: SequenceState, ahead: SequenceState) -> int:
     """How many numbers bring a sequence to another state of it."""
-    step, last, wanted = behind["increment_by"], behind["last_value"], ahead["last_value"]
+    step, last, wanted = behind.increment, behind.last, _last_of(ahead)
     if last == wanted:
         return 0
-    first, drawn = (behind["start_value"], 1) if last is None else (last, 0)
+    first, drawn = (behind.start, 1) if last is None else (last, 0)
     way = wanted - first
     if way * step >= 0 and way % step == 0:
         return int(drawn + way // step)
-    if not behind["cycle"]:
+    if not behind.cycle:
         return 0
-    low, high = behind["min_value"], behind["max_value"]
+    low, high = behind.low, behind.high
     again, end = (low, high) if step > 0 else (high, low)
     return int(drawn + (end - first) // step + 1 + (wanted - again) // step)
 
 
-def _progress(state: State) -> int:
-    return int(state["last_value"] * state["increment_by"])
+def _progress(state: SequenceState) -> int:
+    return _last_of(state) * state.increment
 
 
-def _range(state: State) -> tuple[object, ...]:
-    return tuple(state[name] for name in ("increment_by", "min_value", "max_value", "cycle"))
+def _range(state: SequenceState) -> tuple[object, ...]:
+    return state.increment, state.low, state.high, state.cycle
+
+
+def _last_of(state: SequenceState) -> int:
+    """The last value of a sequence of which one was drawn."""
+    if state.last is None:
+        raise errors.make("internal", detail="a sequence of which nothing was drawn")
+    return state.last
 
 
 # ---------------------------------------------------------------------- blocks
@@ -178,7 +173,7 @@ class Claims(dict[Place, Claim]):
     def save(self, local: LocalEngine, store: CatalogStore, catalog: Catalog) -> None:
         """Save a version of the catalog, in which sequences go on behind what was claimed."""
         own = {position: item.sql for position, item in items_of(catalog).items()}
-        states = object_texts.sequences(local.binder) if self else {}
+        states = local.schema.sequences() if self else {}
         try:
             for position, item in items_of(catalog).items():
                 if self.of(position, item) is not None:
@@ -188,13 +183,13 @@ class Claims(dict[Place, Claim]):
             for position, item in items_of(catalog).items():
                 item.sql = own[position]
 
-    def _stored(self, position: Place, item: HomeObject, state: State) -> str:
+    def _stored(self, position: Place, item: HomeObject, state: SequenceState) -> str:
         """A claimed sequence as the catalog is to have it, which has a new version."""
         claim = self[position]
         if item.sql == claim.own or _is_held(claim, position, state):
             claim.pending = replace(claim, own=item.sql)
         elif claim.seen == claim.stored:
-            text, end = item.sql, int(state["last_value"])
+            text, end = item.sql, _last_of(state)
             claim.pending = Claim(claim.id, text, text, text, end)
         else:
             del self[position]
@@ -240,15 +235,15 @@ def top_up(context: Context) -> None:
     claims = context.state.cache(Claims)
     if not claims:
         return
-    states, items = object_texts.sequences(context.local.binder), items_of(context.catalog)
-    short: dict[Place, State] = {}
+    states, items = context.local.schema.sequences(), items_of(context.catalog)
+    short: dict[Place, SequenceState] = {}
     for position, claim in claims.items():
         state = states.get(position)
-        if state is None or state["last_value"] is None or claim.seen != claim.stored:
+        if state is None or state.last is None or claim.seen != claim.stored:
             continue
         if claims.of(position, items.get(position)) is None:
             continue
-        left = abs(claim.end - state["last_value"]) // abs(state["increment_by"])
+        left = abs(claim.end - state.last) // abs(state.increment)
         if 2 * left < claims.ahead.get(position, 0):
             short[position] = state
     if short and _may_claim(context, short):
@@ -267,7 +262,7 @@ def carry(context: Context, loaded: Catalog) -> None:
             continue
         claim.own = before[position].sql
         if state is not None and _is_held(claim, position, state):
-            claim.own = object_texts.resumed_sequence(state)
+            claim.own = context.local.schema.resumed(state)
         elif state is not None:
             # What was drawn beyond the block is in no row.
             claim.own = claim.stored
@@ -297,26 +292,26 @@ def release(context: Context) -> None:
     claims.clear()
 
 
-def _is_held(claim: Claim | None, position: Place, state: State) -> bool:
+def _is_held(claim: Claim | None, position: Place, state: SequenceState) -> bool:
     """Whether a sequence stands within the session's block."""
     if position[0] == TEMPORARY:
         return True
-    if claim is None or state["last_value"] is None:
+    if claim is None or state.last is None:
         return False
-    return bool((claim.end - state["last_value"]) * state["increment_by"] >= 0)
+    return (claim.end - state.last) * state.increment >= 0
 
 
-def _may_claim(context: Context, lacking: Mapping[Place, State]) -> bool:
+def _may_claim(context: Context, lacking: Mapping[Place, SequenceState]) -> bool:
     """Whether numbers can be claimed now, beside what the session does."""
     if not context.store.shared or not context.state.writable or context.store.saved:
         return False
     if context.in_transaction:
         # A version that it saves later follows on the state of the catalog that it reads.
         return False
-    return not any(state["cycle"] for state in lacking.values())
+    return not any(state.cycle for state in lacking.values())
 
 
-def _claim(context: Context, lacking: Mapping[Place, State]) -> None:
+def _claim(context: Context, lacking: Mapping[Place, SequenceState]) -> None:
     """Claim numbers up to where sequences stand, and some ahead; `catalog.conflict` where another
     client has claimed them.
     """
@@ -334,9 +329,9 @@ def _claim(context: Context, lacking: Mapping[Place, State]) -> None:
                 fresh.clear()
                 return False
             end = _last(state, claims.ahead.get(position, 0))
-            text = object_texts.resumed_sequence({**state, "last_value": end})
+            text = context.local.schema.resumed(replace(state, last=end))
             item.sql, item.id = text, item.id or secrets.token_hex(8)
-            own_text = object_texts.resumed_sequence(state)
+            own_text = context.local.schema.resumed(state)
             fresh[position] = Claim(item.id, own_text, text, text, end)
         return True
 
@@ -351,8 +346,8 @@ def _claim(context: Context, lacking: Mapping[Place, State]) -> None:
         claims.ahead[position] = min(max(2 * claims.ahead.get(position, 0), 1), MOST)
 
 
-def _last(state: State, ahead: int) -> int:
+def _last(state: SequenceState, ahead: int) -> int:
     """The number so many steps ahead, or the last one that the sequence has."""
-    last, step = int(state["last_value"]), int(state["increment_by"])
-    limit = int(state["max_value"] if step > 0 else state["min_value"])
+    last, step = _last_of(state), state.increment
+    limit = state.high if step > 0 else state.low
     return last + step * max(0, min(ahead, (limit - last) // step))

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import duckdb
-from sqlglot.tokens import TokenType
-
 from louver import errors
 from louver.names import fold
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.local import Schema
 from louver.trusted.executor.schema import (
     constraints,
     head,
     join_groups,
-    object_texts,
     representations,
 )
 from louver.trusted.executor.schema.constraints import Known
@@ -44,15 +41,15 @@ def build(
     name: str,
     columns: Described,
     protections: Mapping[str, Protection],
-    connection: duckdb.DuckDBPyConnection,
+    source: Schema,
     backend: Backend,
     *,
     counted: bool,
 ) -> Table:
-    """A table of the catalog for one with these columns, whose constraints ``connection`` knows."""
+    """A table of the catalog for one with these columns, whose constraints ``source`` knows."""
     counted = counted or not backend.concurrent
     table = Table(schema, name, catalog.take_table_id(), counted=counted, runs_known=counted)
-    declared = constraints.read(connection, schema, name)
+    declared = constraints.read(source, schema, name)
     require_uncollated(columns, declared)
     constraints.require_stable(label_of(schema, name), columns, declared)
     for column, type_ in columns:
@@ -62,7 +59,7 @@ def build(
         table.columns.append(copy)
     join_groups.assign(catalog, table, protections, declared)
     representations.pack(table, protections, backend)
-    representations.tag(table, constraints.keys(connection, schema, name), backend)
+    representations.tag(table, constraints.keys(source, schema, name), backend)
     settle_helpers(table)
     return table
 
@@ -165,24 +162,4 @@ def label_of(schema: str, name: str) -> str:
 
 def generated_columns(context: Context, schema: str, name: str) -> frozenset[str]:
     """The generated columns of a local table, in lower case."""
-    return generated_in(context.local.binder, schema, name)
-
-
-def generated_in(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> frozenset[str]:
-    """The generated columns of a table, in lower case, read off DuckDB's own text of it."""
-    sql = object_texts.introspected(connection, "TABLE", schema, name)
-    if "GENERATED ALWAYS" not in sql:
-        return frozenset()
-    by_name: set[str] = set()
-    depth, first = 0, ""
-    for token in lexer.tokens(sql):
-        kind = token.token_type
-        depth -= kind == TokenType.R_PAREN
-        if depth == 1 and not first:
-            first = fold(token.text)
-        elif depth == 1 and kind == TokenType.COMMA:
-            first = ""
-        elif depth == 1 and kind != TokenType.IDENTIFIER and token.text == "GENERATED":
-            by_name.add(first)
-        depth += kind == TokenType.L_PAREN
-    return frozenset(by_name)
+    return frozenset(context.local.schema.generated(schema, name))

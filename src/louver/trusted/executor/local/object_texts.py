@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import duckdb
 from sqlglot.tokens import Token, TokenType
 
 from louver.names import HERE, fold, keyword, quoted
+from louver.trusted.executor.local.local import Place, SequenceState
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, Column
 
-Place = tuple[str, str]
-"""Folded schema and name."""
-State = dict[str, Any]
-"""A sequence as DuckDB's catalog shows it."""
 _PLACES = {
     "TABLE": ("duckdb_tables()", "table_name"),
     "VIEW": ("duckdb_views()", "view_name"),
@@ -103,29 +99,31 @@ def _listed(names: list[str]) -> str:
     return ", ".join(quoted(name) for name in names)
 
 
-def sequences(connection: duckdb.DuckDBPyConnection) -> dict[Place, State]:
+_SEQUENCES = (
+    f"SELECT {SCHEMA}, sequence_name, temporary, start_value, increment_by, min_value, max_value,"
+    f" cycle, last_value, sql FROM duckdb_sequences() WHERE {HERE}"
+)
+
+
+def sequences(connection: duckdb.DuckDBPyConnection) -> dict[Place, SequenceState]:
     """All sequences by folded schema and name."""
-    results = connection.execute(
-        f"SELECT * REPLACE ({SCHEMA} AS schema_name) FROM duckdb_sequences() WHERE {HERE}"
-    )
-    names = [column[0] for column in results.description or ()]
-    rows = (dict(zip(names, row, strict=True)) for row in results.fetchall())
-    return {(fold(row["schema_name"]), fold(row["sequence_name"])): row for row in rows}
+    states = (SequenceState(*row) for row in connection.execute(_SEQUENCES).fetchall())
+    return {(fold(state.schema), fold(state.name)): state for state in states}
 
 
-def resumed_sequence(state: State) -> str:
+def resumed_sequence(state: SequenceState) -> str:
     """A sequence of this process that starts at its last value and draws it at once: the next
     value, `currval` and the end of the range are then what they were.
     """
-    if state["last_value"] is None:
-        return _sequence_text(state, state["start_value"])
+    if state.last is None:
+        return _sequence_text(state, state.start)
     escaped = sequence_place(state).replace("'", "''")
-    return f"{_sequence_text(state, state['last_value'])}; SELECT nextval('{escaped}')"
+    return f"{_sequence_text(state, state.last)}; SELECT nextval('{escaped}')"
 
 
-def sequence_place(state: State) -> str:
+def sequence_place(state: SequenceState) -> str:
     """The full name of a sequence."""
-    return place_of(state["schema_name"], state["sequence_name"])
+    return place_of(state.schema, state.name)
 
 
 def place_of(schema: str, name: str) -> str:
@@ -134,23 +132,20 @@ def place_of(schema: str, name: str) -> str:
     return f"{before}.{quoted(name)}"
 
 
-def stored_sequence(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> str:
+def stored_sequence(state: SequenceState) -> str:
     """A sequence of a file that starts where it goes on. There DuckDB says the next value in
     its own text only, which lacks the quotes of names.
     """
-    state = sequences(connection).get((fold(schema), fold(name)))
-    if state is None:
-        return ""
-    following = str(state["sql"]).rpartition(" START ")[2].split(" ")[0]
+    following = state.sql.rpartition(" START ")[2].split(" ")[0]
     return _sequence_text(state, following)
 
 
-def _sequence_text(state: State, start: object) -> str:
+def _sequence_text(state: SequenceState, start: object) -> str:
     return (
-        f"CREATE {'TEMP ' if state['temporary'] else ''}SEQUENCE {sequence_place(state)}"
-        f" INCREMENT BY {state['increment_by']}"
-        f" MINVALUE {state['min_value']} MAXVALUE {state['max_value']}"
-        f" START {start} {'' if state['cycle'] else 'NO '}CYCLE"
+        f"CREATE {'TEMP ' if state.temporary else ''}SEQUENCE {sequence_place(state)}"
+        f" INCREMENT BY {state.increment}"
+        f" MINVALUE {state.low} MAXVALUE {state.high}"
+        f" START {start} {'' if state.cycle else 'NO '}CYCLE"
     )
 
 

@@ -9,7 +9,7 @@ from sqlglot.tokens import TokenType
 
 from louver import errors
 from louver.names import HERE, TABLE_IS, fold, quoted
-from louver.trusted.executor.schema.object_texts import without_holes
+from louver.trusted.executor.local.object_texts import without_holes
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 

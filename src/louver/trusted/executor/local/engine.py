@@ -1,0 +1,276 @@
+"""The local engine as a whole: its lifecycle, and what it does for a session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver.trusted.executor.local.local import (
+    Answers,
+    Described,
+    Files,
+    LocalConnection,
+    Parameters,
+    RowQueries,
+    Schema,
+    Statements,
+)
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+
+TemporaryState = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
+"""The texts of temporary tables and of their indexes, and the tables' rows."""
+
+
+class TemporaryTables(Protocol):
+    """Temporary tables: rows in the workspace, an empty twin in the binder."""
+
+    #: how they were before a transaction first changed one
+    before: TemporaryState | None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Their folded names."""
+
+    def mentioned(self, words: set[str]) -> bool:
+        """Whether some folded words name one."""
+
+    def texts(self, words: set[str]) -> list[str]:
+        """The definitions of those that a statement names."""
+
+    def mirror(self) -> None:
+        """Have in the binder, empty, what the workspace has got."""
+
+    def keep(self) -> None:
+        """Remember how they are before a transaction first changes one."""
+
+    def undoing(self) -> AbstractContextManager[None]:
+        """Go back to how they were before the transaction, with an engine that goes back too."""
+
+    def fill(self, words: Collection[str]) -> None:
+        """Put the rows of those that a statement names into the binder, within a dry run."""
+
+
+class SearchPath(Protocol):
+    """Which schemas names without one mean."""
+
+    @property
+    def schemas(self) -> list[str]:
+        """The schemas in order; empty for the engine's own default."""
+
+
+class Lifecycle(Protocol):
+    """How a local engine begins, changes and ends."""
+
+    #: objects that could not be defined, for what they need is gone
+    unresolved: list[HomeObject]
+
+    @property
+    def directory(self) -> str:
+        """A private directory that goes with the session."""
+
+    @property
+    def state(self) -> str:
+        """`new`, `broken` while it is built, then `whole`."""
+
+    @property
+    def generation(self) -> int:
+        """Another number when the engine was made anew."""
+
+    @property
+    def revision(self) -> int:
+        """Another number when names, types or settings may mean something else."""
+
+    def rebuild(self, catalog: Catalog) -> None:
+        """Declare all that a catalog says, anew."""
+
+    def renew(self, catalog: Catalog) -> None:
+        """The same after the engine has given itself up."""
+
+    def is_fit(self) -> bool:
+        """Whether it answers, once it is left in no transaction."""
+
+    def close(self) -> None:
+        """End it, and remove what it spilled."""
+
+    def interrupt(self) -> None:
+        """Stop the query that is finished now; may be called from another thread."""
+
+    def define(self, item: HomeObject, catalog: Catalog) -> None:
+        """Run the statement that makes an object, in the binder and as fits the workspace."""
+
+    def mirror(self, item: HomeObject, catalog: Catalog) -> None:
+        """Make in the workspace what the binder has got."""
+
+    def resolve(self, catalog: Catalog) -> None:
+        """Define what is not yet defined, as far as that can be."""
+
+    def forget(self, kind: str, schema: str, name: str) -> None:
+        """Drop an object in the workspace, where it may be gone already."""
+
+    def forget_types(self) -> None:
+        """After CREATE or DROP TYPE, or when names mean something else."""
+
+
+class Settings(Protocol):
+    """What a session changes of the local engine besides its schema."""
+
+    def change_setting(self, name: str, sql: str) -> None:
+        """Run a SET or RESET wherever something is computed or shown."""
+
+    def changed(self, names: Sequence[str]) -> list[str]:
+        """Which of these settings the session has changed."""
+
+    def change_path(self, sql: str) -> tuple[str, ...]:
+        """Run a statement that sets the search path, or none; the path's folded schemas."""
+
+    def reorders_nulls(self) -> bool:
+        """Whether the session has said where NULLs, or rows, stand in an order."""
+
+    def collated(self) -> bool:
+        """Whether texts compare by a collation, which codes of theirs do not know."""
+
+    def set_variable(self, name: str, rows: pa.Table, type_: str) -> None:
+        """Set a variable to the value of one row of one column."""
+
+    def drop_variable(self, name: str) -> None:
+        """Forget a variable, if there is one."""
+
+    def fix_time(self, moment: datetime) -> None:
+        """Let the engine say this time."""
+
+    def release_time(self) -> None:
+        """Let the time go on."""
+
+    def attach(self, name: str, path: str) -> None:
+        """Let statements read a file."""
+
+    def detach(self, name: str) -> None:
+        """Let go of a file."""
+
+    def put_frame(self, name: str, data: object) -> None:
+        """Let statements read an object of the user's process by a name."""
+
+    def drop_frame(self, name: str) -> None:
+        """Take a name away, if it is there."""
+
+
+class Binder(Protocol):
+    """The empty declared schema, which judges statements."""
+
+    @property
+    def schema(self) -> Schema:
+        """What the binder declares."""
+
+    @property
+    def schemas(self) -> tuple[Schema, Schema]:
+        """What the binder and the workspace declare."""
+
+    @property
+    def statements(self) -> Statements:
+        """What the engine says of statements that it does not run."""
+
+    def declare(self, sql: str, parameters: Parameters = ()) -> None:
+        """Run a statement on the binder, which stays as it leaves it."""
+
+    def rehearsal(self, *, undone: bool = True) -> AbstractContextManager[LocalConnection]:
+        """The dry run: the declared tables, empty, to be changed freely. All is undone at the end,
+        unless the engine is built anew anyway.
+        """
+
+    def key_store(self) -> LocalConnection:
+        """A connection of its own beside the declared tables, whose temporary tables may spill."""
+
+    def is_pivot_by_rows(self, sql: str, tokens: Sequence[Token]) -> bool:
+        """Whether a statement has a PIVOT whose columns the rows give."""
+
+    def describe(self, sql: str, parameters: Parameters = ()) -> Described:
+        """Names and types of a query's columns."""
+
+    def tables_of(self, sql: str) -> set[str]:
+        """The names of tables and views that a statement reads."""
+
+    def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
+        """Run a statement on the schema: DESCRIBE, SHOW TABLES, information_schema …"""
+
+    def arrow_field(self, type_: str) -> pa.Field:
+        """The Arrow field of a type, without loss."""
+
+    def value(self, expression: str) -> pa.Array:
+        """The value of a constant expression, as an array of one element."""
+
+
+class Workspace(RowQueries, Protocol):
+    """Where decrypted rows are processed."""
+
+    #: names and types of the last answer: of PIVOT they depend on the data
+    last_columns: Described
+
+    def finish(
+        self,
+        answers: Answers,
+        sql: str,
+        parameters: Parameters = (),
+        types: Sequence[str] = (),
+        *,
+        keeps: bool = False,
+    ) -> pa.Table:
+        """Run a query on opened rows that fill (schema, name); a temporary table without one."""
+
+    def finish_over(
+        self,
+        name: str,
+        columns: Sequence[tuple[str, str]],
+        rows: pa.Table,
+        sql: str,
+        parameters: Parameters = (),
+    ) -> pa.Table:
+        """Run a query on a few rows alone, which stand under a name."""
+
+    def changed_by(self, table: Table, rows: pa.Table, sql: str) -> pa.Table:
+        """Run a statement on a table with its rows; what the table is afterwards."""
+
+    def write_file(
+        self, rows: pa.Table, clauses: str, parameters: Parameters = ()
+    ) -> tuple[Described, pa.Table]:
+        """COPY rows, with the clauses of the statement from TO on: what it answers."""
+
+    def reader(self) -> LocalConnection:
+        """A connection of its own that reads files and what has a name in this process."""
+
+    def plain_arrow(self, rows: pa.Table) -> pa.Table:
+        """The Arrow that the engine gives by default."""
+
+    def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
+        """The rows as the Python values that the engine gives."""
+
+    def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
+        """The rows as a result of DuckDB's library, which makes frames and texts of them."""
+
+
+class LocalEngine(Lifecycle, Settings, Binder, Workspace, Protocol):
+    """All of it, with what a session keeps there."""
+
+    @property
+    def temporary(self) -> TemporaryTables:
+        """The temporary tables."""
+
+    @property
+    def files(self) -> Files:
+        """Attached files and named objects."""
+
+    @property
+    def path(self) -> SearchPath:
+        """The search path."""
+
+    def beside(self, catalog: Catalog) -> LocalEngine:
+        """Another engine of the same kind, built of a catalog, with this one's variables, search
+        path, files and temporary tables. The caller closes it.
+        """
+
+    def alone(self, catalog: Catalog) -> LocalEngine:
+        """Another engine of the same kind, built of a catalog and of nothing else."""

@@ -1,0 +1,307 @@
+"""What the executor, the planner and the client need of the local engine, whichever it is.
+
+The *binder* holds every declared table, empty: it judges statements and says what is declared. The
+*workspace* holds decrypted rows while one query is finished on them. No type of an engine's own
+library occurs here; what fails raises Louver's errors, with the engine's own message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver.trusted.vault.catalog import HomeObject, Table
+
+Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
+"""Opened rows, with names and types of their columns, by the schema and name that they fill."""
+Parameters = Sequence[object] | Mapping[str, object]
+Described = list[tuple[str, str]]
+"""Names and types of columns."""
+Place = tuple[str, str]
+"""Folded schema and name."""
+Key = tuple[str, str, str]
+"""Kind, schema and name of an object."""
+Source = tuple[str, str, str]
+"""What a query reads: its kind (table, call, text or statement), schema and name."""
+MOST_ROWS = 1_000_000
+"""Rows of a batch of a stream, where nothing else is said."""
+#: Later kinds may need earlier ones when the binder is built anew.
+RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDeclaration:
+    """A column as DESCRIBE shows it; ``default`` is None where there is none."""
+
+    name: str
+    type: str
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """PRIMARY KEY, UNIQUE, NOT NULL, CHECK or FOREIGN KEY of a table, and the table's schema.
+    ``text`` is the constraint as it is printed, ``expression`` what a CHECK says.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    text: str
+    expression: str
+    schema: str
+    parent: str
+    parent_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """That a table has a foreign key to another one of its schema."""
+
+    schema: str
+    table: str
+    parent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index, and the statement that creates it."""
+
+    schema: str
+    name: str
+    table: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An object as the local engine's catalog shows it. The number stays when the name changes."""
+
+    oid: int
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceState:
+    """A sequence: how it is declared, and the last value that was drawn of it."""
+
+    schema: str
+    name: str
+    temporary: bool
+    start: int
+    increment: int
+    low: int
+    high: int
+    cycle: bool
+    last: int | None
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemNames:
+    """Names of the engine's own views that describe the schema, and of the functions that do."""
+
+    views: frozenset[str]
+    functions: frozenset[str]
+
+
+class Schema(Protocol):
+    """What a database of the local engine's kind declares: the binder, the workspace, or a file.
+    Names are compared folded where a table's ``key`` is given, else exactly.
+    """
+
+    def snapshot(self, *, macros: bool) -> dict[Key, Seen]:
+        """Every object of the user's. Macros are asked for only where they matter."""
+
+    def objects(self) -> list[HomeObject]:
+        """Every object except macros as a statement, in an order in which they can be made."""
+
+    def comments(self, *, temporary: bool = False) -> list[HomeObject]:
+        """The comments as statements, or those of what is temporary."""
+
+    def text_of(self, kind: str, schema: str, name: str) -> str:
+        """The statement that makes a table or view; "" when there is none."""
+
+    def columns(self, schema: str, name: str) -> list[ColumnDeclaration]:
+        """The columns of a table or view, in order."""
+
+    def generated(self, schema: str, name: str) -> dict[str, str]:
+        """What generated columns are computed by, as it is printed, by folded name."""
+
+    def constraints(self, schema: str, name: str) -> list[Constraint]:
+        """The constraints of a table, whose names are folded here."""
+
+    def references(self) -> list[Reference]:
+        """Every foreign key."""
+
+    def children(self, key: Place) -> list[Place]:
+        """Schema and name of the tables that refer to one."""
+
+    def self_keys(self, schema: str, name: str) -> list[tuple[list[str], list[str]]]:
+        """The foreign keys of a table to itself: own columns and referenced ones."""
+
+    def unique_indexes(self, key: Place) -> list[list[str]]:
+        """The expressions of every unique index of a table."""
+
+    def indexes(self) -> list[Index]:
+        """Every index that a statement created, by name."""
+
+    def without_references(self, table: Table, texts: Sequence[str]) -> str:
+        """The statement that makes a temporary table of the same name and rules, without these
+        foreign keys, which are all of the table.
+        """
+
+    def constant(self, expression: str) -> object | None:
+        """The Python value of a constant expression; None for NULL and where it has none."""
+
+    def sequences(self) -> dict[Place, SequenceState]:
+        """All sequences by folded schema and name."""
+
+    def resumed(self, sequence: SequenceState) -> str:
+        """The statement that makes a sequence which goes on where this one is."""
+
+    def draw(self, sequence: SequenceState, count: int) -> None:
+        """Draw so many values of a sequence."""
+
+    def count(self, path: str) -> int:
+        """The rows of a table, by its name as SQL."""
+
+
+class Statements(Protocol):
+    """What the local engine says of a statement that it does not run."""
+
+    def require_syntax(self, sql: str) -> None:
+        """Raise the engine's own error where it cannot read a statement."""
+
+    def bind(self, sql: str, parameters: Parameters = ()) -> None:
+        """Raise the engine's own error where a statement does not bind."""
+
+    def sources(self, sql: str) -> list[Source] | None:
+        """What a query reads, by the engine's own parser; None for what it calls no query."""
+
+    def names_read(self, sql: str) -> set[str]:
+        """The folded names of tables that a statement reads; raises where it does not bind."""
+
+    def exact_value(self, expression: str) -> tuple[bool, object]:
+        """The Python value of a constant expression, and whether it means the same again."""
+
+    def values(self, items: Sequence[str], parameters: Parameters = ()) -> pa.Table:
+        """The values of some expressions, as one row."""
+
+    def has_function(self, name: str) -> bool:
+        """Whether there is a function, or macro, of this name."""
+
+    def has_setting(self, name: str) -> bool:
+        """Whether the engine has a setting of this folded name."""
+
+    def setting(self, name: str) -> pa.Table | None:
+        """The value of a setting as one text; None where there is none of this name."""
+
+    def system_names(self) -> SystemNames:
+        """The names of the engine's own catalog."""
+
+    def own_functions(self) -> frozenset[str]:
+        """The folded names of the engine's own functions, which operators may call unsaid."""
+
+
+class RowQueries(Protocol):
+    """Whatever runs a query over rows alone."""
+
+    def over(self, name: str, rows: pa.Table, sql: str) -> pa.Table:
+        """A query over rows that stand under a name."""
+
+
+class LocalConnection(RowQueries, Protocol):
+    """One connection to the local engine, which runs SQL of its dialect."""
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> None:
+        """Run statements whose rows are of no interest."""
+
+    def fetchall(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement as Python values."""
+
+    def fetchone(self, sql: str, parameters: Parameters = ()) -> tuple[Any, ...] | None:
+        """The first row of a statement."""
+
+    def fetch_arrow(self, sql: str, parameters: Parameters = ()) -> pa.Table:
+        """The rows of a statement."""
+
+    def fetch_described(self, sql: str, parameters: Parameters = ()) -> tuple[Described, pa.Table]:
+        """Names and types of the columns of a statement's rows, and the rows."""
+
+    def stream(
+        self, sql: str, parameters: Parameters = (), batch_rows: int = MOST_ROWS
+    ) -> pa.RecordBatchReader:
+        """The rows of a statement, as they are computed, in batches of at most so many."""
+
+    def register(self, name: str, rows: object) -> None:
+        """Let statements read rows under a name."""
+
+    def unregister(self, name: str) -> None:
+        """Take the name away."""
+
+    def require_exact(self, source: str, table: Table, rows: pa.Table) -> None:
+        """Raise where new rows of a table, fetched from a source, are not what it holds."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+
+# ---------------------------------------------------------------------- plaintext of the user's
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An attached file, and what may be read of it."""
+
+    name: str
+    path: str
+    tables: frozenset[Place]
+    #: all words of the text of each view, and of what this names in the file, by folded name
+    views: Mapping[str, frozenset[str]]
+    #: folded names of views that do not bind where there is nothing beside the file, and of tables
+    #: whose generated columns are computed where they are read, with what is kept there
+    foreign: frozenset[str]
+    macros: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An object under its name."""
+
+    name: str
+    data: object
+
+
+class Frames(Protocol):
+    """Objects of the user's process that have a name."""
+
+    @property
+    def known(self) -> Mapping[str, Frame]:
+        """All of them by folded name."""
+
+
+class Files(Protocol):
+    """The attached files."""
+
+    @property
+    def known(self) -> Mapping[str, File]:
+        """All of them by folded name."""
+
+    @property
+    def lost(self) -> set[str]:
+        """Those that are gone, or no longer what they were."""
+
+    @property
+    def tables(self) -> dict[str, frozenset[Place]]:
+        """The tables of each, for the flow rule; of "" the named objects."""
+
+    @property
+    def frames(self) -> Frames:
+        """The named objects."""
+
+    def said(self, tokens: Sequence[Token]) -> list[str]:
+        """The files that some tokens may name: by a word before a dot, or as a DATABASE."""
