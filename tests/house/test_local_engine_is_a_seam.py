@@ -44,7 +44,6 @@ LIBRARY = {
 CONCRETE = {
     "client/advice.py": "tries a generated column in a database of its own",
     "client/advised_script.py": "quotes names for a script of DuckDB's SQL",
-    "executor/constraint_check.py": "the message of a broken constraint, which is DuckDB's",
     "executor/export_file.py": "writes a DuckDB file",
     "executor/file_objects.py": "reads the objects of a DuckDB file",
     "executor/load_sources.py": "finds out the columns of CSV and JSON files",

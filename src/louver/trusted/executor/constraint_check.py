@@ -18,8 +18,7 @@ from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.connection import constraint_error
-from louver.trusted.executor.local.local import LocalConnection
+from louver.trusted.executor.local.local import ForeignKey, LocalConnection, UniqueKey
 from louver.trusted.executor.schema import declarations, sequences
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.schema.tables import generated_columns
@@ -36,32 +35,14 @@ _DELETED_TWICE = "Failed to delete all rows from index"
 Done = TypeVar("Done")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """PRIMARY KEY, UNIQUE or a unique index: its expressions and the columns that they read."""
-
-    primary: bool
-    expressions: tuple[str, ...]
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """A foreign key: its columns, the parent's (schema, name) and the parent's columns."""
-
-    columns: tuple[str, ...]
-    parent: tuple[str, str]
-    parent_columns: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class Rules:
     """What a table's rows must obey beyond one row, the table's text without references, and the
     defaults of its columns.
     """
 
-    keys: list[Key] = field(default_factory=list)
-    foreign: list[Foreign] = field(default_factory=list)
+    keys: list[UniqueKey] = field(default_factory=list)
+    foreign: list[ForeignKey] = field(default_factory=list)
     children: list[tuple[str, str]] = field(default_factory=list)
     without_foreign: str = ""
     generated: frozenset[str] = frozenset()
@@ -158,7 +139,7 @@ def _rules(context: Context, table: Table) -> Rules:
         kind, columns = known.kind, known.columns
         if kind in ("PRIMARY KEY", "UNIQUE"):
             names = tuple(quoted(name) for name in columns)
-            entries.keys.append(Key(kind == "PRIMARY KEY", names, columns))
+            entries.keys.append(UniqueKey(kind == "PRIMARY KEY", names, columns))
         elif kind == "CHECK":
             entries.deciding.append(known.text)
         elif kind == "NOT NULL":
@@ -166,12 +147,12 @@ def _rules(context: Context, table: Table) -> Rules:
         elif kind == "FOREIGN KEY":
             texts.append(known.text)
             parent = (table.schema, known.parent)
-            entries.foreign.append(Foreign(columns, parent, known.parent_columns))
+            entries.foreign.append(ForeignKey(columns, parent, known.parent_columns))
     for listed in schema.unique_indexes(table.key):
         bare = {fold(c.name): quoted(c.name) for c in table.columns}
         bare |= {fold(name): name for name in bare.values()}
         expressions = tuple(bare.get(fold(text), text) for text in listed)
-        entries.keys.append(Key(False, expressions, _columns_in(listed, table)))
+        entries.keys.append(UniqueKey(False, expressions, _columns_in(listed, table)))
         entries.deciding += listed
     entries.defaults = declarations.defaults(schema, table)
     entries.children = schema.children(table.key)
@@ -241,10 +222,10 @@ def require(context: Context, table: Table, rows: pa.Table) -> None:
         connection.register("louver_fresh", rows)
         connection.register("louver_kept", existing_rows)
         for key in keys:
-            require_key(connection, key, "louver_fresh", "louver_kept")
+            connection.require_key(key, "louver_fresh", "louver_kept")
 
 
-def untagged(table: Table, known: Rules) -> list[Key]:
+def untagged(table: Table, known: Rules) -> list[UniqueKey]:
     """The keys that no server decides."""
     return [key for key in known.keys if not tag_of(table, key.expressions)]
 
@@ -259,77 +240,9 @@ def is_counted(context: Context, table: Table) -> bool:
     return bool(untagged(table, rules(context, table)))
 
 
-def parent_of(context: Context, foreign: Foreign) -> Table:
+def parent_of(context: Context, foreign: ForeignKey) -> Table:
     """The table that a foreign key refers to."""
     table = context.catalog.table(*foreign.parent)
     if table is None:
         raise errors.make("table.missing", table=foreign.parent[1])
     return table
-
-
-def require_key(connection: LocalConnection, key: Key, fresh: str, spared: str) -> None:
-    """Raise where rows of ``fresh`` repeat a key of ``spared`` or of each other."""
-    items = ", ".join(f"{e} AS k{i}" for i, e in enumerate(key.expressions))
-    names = [f"k{i}" for i in range(len(key.expressions))]
-    listed, shown = ", ".join(names), ", ".join(f"{name}::VARCHAR" for name in names)
-    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-    # Materialized: a join pushes filters into Arrow tables, and DuckDB cannot do so for UUID,
-    # BOOLEAN, BIT and 128-bit numbers.
-    row = connection.fetchone(
-        f"WITH fresh AS MATERIALIZED (SELECT {items} FROM {fresh}),"
-        f" kept AS MATERIALIZED (SELECT {items} FROM {spared})"
-        f" SELECT {shown} FROM fresh SEMI JOIN kept USING ({listed}) LIMIT 1"
-    )
-    if row:
-        kind = "primary key" if key.primary else "unique"
-        raise broken(f'Duplicate key "{_pairs(key.expressions, row)}" violates {kind} constraint.')
-    row = connection.fetchone(
-        f"SELECT {shown} FROM (SELECT {items} FROM {fresh}) WHERE {present}"
-        f" GROUP BY {listed} HAVING count(*) > 1 LIMIT 1"
-    )
-    if row:
-        values = ", ".join(str(value) for value in row)
-        raise broken(f'PRIMARY KEY or UNIQUE constraint violation: duplicate key "{values}"')
-
-
-def require_parent(connection: LocalConnection, foreign: Foreign, fresh: str, parent: str) -> None:
-    """Raise where a row of ``fresh`` refers to nothing in ``parent``."""
-    places = range(len(foreign.columns))
-    child = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.columns))
-    other = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.parent_columns))
-    present = " AND ".join(f"{quoted(n)} IS NOT NULL" for n in foreign.columns)
-    listed, shown = ", ".join(f"k{i}" for i in places), ", ".join(f"k{i}::VARCHAR" for i in places)
-    row = connection.fetchone(
-        f"SELECT {shown} FROM (SELECT {child} FROM {fresh} WHERE {present})"
-        f" ANTI JOIN (SELECT {other} FROM {parent}) USING ({listed}) LIMIT 1"
-    )
-    if row:
-        raise broken(
-            f'Violates foreign key constraint because key "{_pairs(foreign.parent_columns, row)}"'
-            " does not exist in the referenced table"
-        )
-
-
-def still_referenced(foreign: Foreign, values: Sequence[object]) -> errors.Error:
-    """DuckDB's error for a key that goes while rows refer to it."""
-    return broken(
-        f'Violates foreign key constraint because key "{_pairs(foreign.columns, values)}" is still'
-        " referenced by a foreign key in a different table. If this is an unexpected constraint"
-        " violation, please refer to our foreign key limitations in the documentation"
-    )
-
-
-def _pairs(names: Sequence[str], values: Sequence[object]) -> str:
-    return ", ".join(f"{_bare(name)}: {value}" for name, value in zip(names, values, strict=True))
-
-
-def _bare(name: str) -> str:
-    """A column's name, or an expression without the brackets that DuckDB lists it in."""
-    if name.startswith("(") and name.endswith(")"):
-        return name[1:-1]
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
-
-
-def broken(message: str) -> errors.Error:
-    """DuckDB's error for a broken constraint."""
-    return constraint_error(message)

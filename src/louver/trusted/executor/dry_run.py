@@ -12,7 +12,7 @@ from louver.names import fold, quoted
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local import LocalConnection
+from louver.trusted.executor.local.local import ForeignKey, LocalConnection
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.vault.catalog import Table
 
@@ -108,7 +108,7 @@ def _fill_in_waves(
     connection: LocalConnection,
     table: Table,
     into: str,
-    own: Sequence[constraint_check.Foreign],
+    own: Sequence[ForeignKey],
 ) -> None:
     """A table that refers to itself takes a row only after the row that it refers to."""
     connection.execute("CREATE TEMP TABLE louver_left AS SELECT * FROM louver_fill")

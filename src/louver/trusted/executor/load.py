@@ -210,13 +210,13 @@ class _Keys:
             return
         connection, fresh = self._connection, "louver_fresh"
         for key in self._keys:
-            constraint_check.require_key(connection, key, fresh, "louver_kept")
+            connection.require_key(key, fresh, "louver_kept")
         for position, item in enumerate(self._known.foreign):
             name = f"louver_parent_{position}"
             if self._parents[position].id == self._table.id:
                 listed = ", ".join(quoted(column) for column in item.parent_columns)
                 connection.execute(f"INSERT INTO {name} SELECT {listed} FROM {fresh}")
-            constraint_check.require_parent(connection, item, fresh, name)
+            connection.require_parent(item, fresh, name)
 
     def close(self) -> None:
         """Release the keys."""

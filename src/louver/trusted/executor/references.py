@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from louver.names import quoted
 from louver.trusted.executor import constraint_check, key_rows, select
-from louver.trusted.executor.constraint_check import Foreign
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local import LocalConnection
+from louver.trusted.executor.local.local import ForeignKey
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact, fact, named, table_name
@@ -25,18 +24,16 @@ MOST_LOOKED_UP = 2_048
 """Keys of one statement that are looked up; for more the columns of the key are read."""
 _MOST_CODES = 64
 """As many where each is a condition of its own."""
-_GONE, _CHILDREN, _FRESH, _PARENTS = (
-    f"louver_{name}" for name in ("gone_keys", "children", "fresh", "parent")
-)
+_FRESH, _PARENTS = "louver_fresh", "louver_parent"
 
 
-def links(table: Table, foreign: Foreign, parent: Table) -> bool:
+def links(table: Table, foreign: ForeignKey, parent: Table) -> bool:
     """Whether a look-up may show which parent a row refers to."""
     pairs = zip(named(table, foreign.columns), named(parent, foreign.parent_columns), strict=True)
     return all(may_meet(own, other) for own, other in pairs)
 
 
-def parents(context: Context, table: Table, foreign: Foreign, rows: pa.Table) -> pa.Table:
+def parents(context: Context, table: Table, foreign: ForeignKey, rows: pa.Table) -> pa.Table:
     """The keys of the parents that new rows refer to, or of all of them."""
     parent = constraint_check.parent_of(context, foreign)
     stored = _tag(table, foreign, parent)
@@ -71,7 +68,7 @@ def require_parents(context: Context, table: Table, fresh: pa.Table, before: pa.
         with constraint_check.rehearsal(context) as connection:
             connection.register(_FRESH, rows)
             connection.register(_PARENTS, parent)
-            constraint_check.require_parent(connection, foreign, _FRESH, _PARENTS)
+            connection.require_parent(foreign, _FRESH, _PARENTS)
 
 
 def require_unreferenced(context: Context, table: Table, gone: pa.Table, fresh: pa.Table) -> None:
@@ -91,7 +88,7 @@ def require_unreferenced(context: Context, table: Table, gone: pa.Table, fresh: 
             rows = gone.select(names).take(pa.array(keys, pa.int64()))
             with_children = _referring(context, child, foreign, table, rows)
             with constraint_check.rehearsal(context) as connection:
-                _require_none(connection, foreign, rows, with_children)
+                connection.require_unreferenced(foreign, rows, with_children)
 
 
 def facts_of_rows(context: Context, table: Table) -> list[Fact]:
@@ -121,21 +118,21 @@ def searches(context: Context, table: Table) -> Iterator[tuple[Table, Sequence[s
         yield child, foreign.columns, sql
 
 
-def _tag(table: Table, foreign: Foreign, parent: Table) -> str:
+def _tag(table: Table, foreign: ForeignKey, parent: Table) -> str:
     """The column of tags that parents are looked up in; "" where they are not."""
     if not links(table, foreign, parent):
         return ""
     return tag_of(parent, [quoted(c.name) for c in named(parent, foreign.parent_columns)])
 
 
-def _linked(table: Table, foreign: Foreign, parent: Table) -> list[Fact]:
+def _linked(table: Table, foreign: ForeignKey, parent: Table) -> list[Fact]:
     columns = [column for column in named(table, foreign.columns) if column.encrypted]
     if not columns:
         return []
     return [fact("key.refers", table, columns, target=table_name(parent))]
 
 
-def _children(context: Context, table: Table) -> Iterator[tuple[Table, Foreign]]:
+def _children(context: Context, table: Table) -> Iterator[tuple[Table, ForeignKey]]:
     for schema, name in constraint_check.rules(context, table).children:
         child = context.catalog.table(schema, name)
         if child is not None:
@@ -144,13 +141,13 @@ def _children(context: Context, table: Table) -> Iterator[tuple[Table, Foreign]]
                     yield child, foreign
 
 
-def _has_codes(child: Table, foreign: Foreign, parent: Table) -> bool:
+def _has_codes(child: Table, foreign: ForeignKey, parent: Table) -> bool:
     """Whether single rows that refer to a key may be looked for."""
     return links(child, foreign, parent)
 
 
 def _referring(
-    context: Context, child: Table, foreign: Foreign, parent: Table, keys: pa.Table
+    context: Context, child: Table, foreign: ForeignKey, parent: Table, keys: pa.Table
 ) -> pa.Table:
     """The references of rows that refer to one of some keys, or those of all rows."""
     known = list(dict.fromkeys(_tuples(keys, keys.column_names)))
@@ -166,32 +163,13 @@ def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
-def _query(child: Table, foreign: Foreign, count: int) -> str:
+def _query(child: Table, foreign: ForeignKey, count: int) -> str:
     names = [quoted(name) for name in foreign.columns]
     each = " AND ".join(f"{name} = ?" for name in names)
     condition = " OR ".join([f"({each})"] * count)
     if len(names) == 1:
         condition = f"{names[0]} IN ({', '.join(['?'] * count)})"
     return f"SELECT {', '.join(names)} FROM {child.local_name} WHERE {condition}"
-
-
-def _require_none(
-    connection: LocalConnection, foreign: Foreign, keys: pa.Table, children: pa.Table
-) -> None:
-    places = range(len(foreign.columns))
-    items = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(keys.column_names))
-    other = ", ".join(f"{quoted(n)} AS k{i}" for i, n in enumerate(foreign.columns))
-    listed, shown = ", ".join(f"k{i}" for i in places), ", ".join(f"k{i}::VARCHAR" for i in places)
-    numbered = keys.append_column("louver_n", pa.array(range(keys.num_rows)))
-    connection.register(_GONE, numbered)
-    connection.register(_CHILDREN, children)
-    row = connection.fetchone(
-        f"WITH gone AS MATERIALIZED (SELECT {items}, louver_n FROM {_GONE}),"
-        f" children AS MATERIALIZED (SELECT {other} FROM {_CHILDREN})"
-        f" SELECT {shown} FROM gone SEMI JOIN children USING ({listed}) ORDER BY louver_n LIMIT 1"
-    )
-    if row:
-        raise constraint_check.still_referenced(foreign, row)
 
 
 def _tuples(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[object, ...]]:

@@ -133,7 +133,8 @@ def explained(
         if match is not None:
             stored, position = match
             return _in_words(context, table, stored, rows.slice(position, 1), stored_before)
-    return constraint_check.broken("Duplicate key of a row that is not among the new ones")
+    statements = context.local.statements
+    return statements.broken("Duplicate key of a row that is not among the new ones")
 
 
 def _in_words(
@@ -147,7 +148,7 @@ def _in_words(
         with constraint_check.rehearsal(context) as connection:
             connection.register("louver_fresh", fresh)
             connection.register("louver_present", present)
-            constraint_check.require_key(connection, key, "louver_fresh", "louver_present")
+            connection.require_key(key, "louver_fresh", "louver_present")
     except errors.IntegrityError as error:
         return error
     return errors.make("internal", detail="the server refused a key that is not there twice")

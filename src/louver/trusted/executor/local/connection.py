@@ -14,8 +14,10 @@ from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local import (
     MOST_ROWS,
     Described,
+    ForeignKey,
     LocalConnection,
     Parameters,
+    UniqueKey,
 )
 from louver.trusted.vault.catalog import Table
 
@@ -32,11 +34,6 @@ def translated() -> Iterator[None]:
             raise
         # So DuckDB tells of Ctrl-C.
         raise KeyboardInterrupt from None
-
-
-def constraint_error(message: str) -> errors.Error:
-    """The local engine's error for a broken constraint, which it did not find itself."""
-    return errors.from_duckdb(duckdb.ConstraintException(f"Constraint Error: {message}"))
 
 
 class DuckDBConnection(LocalConnection):
@@ -100,6 +97,24 @@ class DuckDBConnection(LocalConnection):
             return self.fetch_arrow(sql)
         finally:
             self.unregister(name)
+
+    def require_key(self, key: UniqueKey, fresh: str, spared: str) -> None:
+        """See `LocalConnection`."""
+        from louver.trusted.executor.local import duckdb_keys
+
+        duckdb_keys.require_key(self, key, fresh, spared)
+
+    def require_parent(self, foreign: ForeignKey, fresh: str, parent: str) -> None:
+        """See `LocalConnection`."""
+        from louver.trusted.executor.local import duckdb_keys
+
+        duckdb_keys.require_parent(self, foreign, fresh, parent)
+
+    def require_unreferenced(self, foreign: ForeignKey, keys: pa.Table, children: pa.Table) -> None:
+        """See `LocalConnection`."""
+        from louver.trusted.executor.local import duckdb_keys
+
+        duckdb_keys.require_unreferenced(self, foreign, keys, children)
 
     def require_exact(self, source: str, table: Table, rows: pa.Table) -> None:
         """See `exact.require`."""

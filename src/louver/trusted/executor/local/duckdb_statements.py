@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.connection import translated
 from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
@@ -96,6 +97,12 @@ class DuckDBStatements(Statements):
     def system_names(self) -> SystemNames:
         """See `Statements`."""
         return system_names()
+
+    def broken(self, message: str) -> errors.Error:
+        """See `Statements`."""
+        from louver.trusted.executor.local.duckdb_keys import constraint_error
+
+        return constraint_error(message)
 
     def own_functions(self) -> frozenset[str]:
         """See `Statements`; DuckDB's own macros are called by name alone."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from sqlglot.tokens import Token
 
+from louver import errors
 from louver.trusted.vault.catalog import HomeObject, Table
 
 Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
@@ -54,6 +55,24 @@ class Constraint:
     expression: str
     schema: str
     parent: str
+    parent_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """PRIMARY KEY, UNIQUE or a unique index: its expressions and the columns that they read."""
+
+    primary: bool
+    expressions: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key: its columns, the parent's (schema, name) and the parent's columns."""
+
+    columns: tuple[str, ...]
+    parent: tuple[str, str]
     parent_columns: tuple[str, ...]
 
 
@@ -203,6 +222,9 @@ class Statements(Protocol):
     def system_names(self) -> SystemNames:
         """The names of the engine's own catalog."""
 
+    def broken(self, message: str) -> errors.Error:
+        """The engine's error for a broken constraint, which it did not find itself."""
+
     def own_functions(self) -> frozenset[str]:
         """The folded names of the engine's own functions, which operators may call unsaid."""
 
@@ -242,6 +264,15 @@ class LocalConnection(RowQueries, Protocol):
 
     def unregister(self, name: str) -> None:
         """Take the name away."""
+
+    def require_key(self, key: UniqueKey, fresh: str, spared: str) -> None:
+        """Raise where rows of ``fresh`` repeat a key of ``spared`` or of each other."""
+
+    def require_parent(self, foreign: ForeignKey, fresh: str, parent: str) -> None:
+        """Raise where a row of ``fresh`` refers to nothing in ``parent``."""
+
+    def require_unreferenced(self, foreign: ForeignKey, keys: pa.Table, children: pa.Table) -> None:
+        """Raise where one of ``children`` refers to one of the keys, the first one that goes."""
 
     def require_exact(self, source: str, table: Table, rows: pa.Table) -> None:
         """Raise where new rows of a table, fetched from a source, are not what it holds."""
