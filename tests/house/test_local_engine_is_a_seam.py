@@ -33,6 +33,8 @@ LIBRARY = {
     "executor/file_objects.py": "reads the objects of a DuckDB file",
     "executor/inventory.py": "reads and writes the objects of a DuckDB file",
     "executor/load_sources.py": "finds out the columns of CSV and JSON files",
+    "executor/server_source.py": "declares another server's tables in a database of its own",
+    "executor/server_target.py": "writes declarations and values for another server",
     "executor/transfer.py": "reads a DuckDB file",
     "lake/maintenance.py": "sorts the rows of Parquet files",
     "lake/migrate.py": "reads the tables of other lakes",
@@ -50,6 +52,8 @@ CONCRETE = {
     "executor/private/context.py": "questions are in DuckDB's SQL",
     "executor/private/session.py": "questions are in DuckDB's SQL",
     "executor/session.py": "makes the local engine",
+    "executor/server_source.py": "declares another server's tables in a database of its own",
+    "executor/server_target.py": "writes declarations and values for another server",
     "executor/transfer.py": "reads a DuckDB file",
 }
 #: The modules of `executor/local` that are DuckDB's.

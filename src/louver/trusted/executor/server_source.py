@@ -23,7 +23,9 @@ from louver.trusted.executor import file_objects, inventory, row_writer, transac
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.load_sources import Source
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local.connection import translated
+from louver.trusted.executor.local.duckdb_instances import options
+from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
 from louver.trusted.executor.progress import Progress
 from louver.trusted.executor.schema import objects
 from louver.trusted.executor.schema.tables import label_of
@@ -78,8 +80,9 @@ def encrypt(
             is_target=is_target,
         )  # fmt: skip
         tables = _build(plain, declared)
-        items = inventory.of(plain)
-        transfer.refuse_misspelled(context, plain, items)
+        schema = DuckDBSchema(plain)
+        items = schema.objects()
+        transfer.refuse_misspelled(context, schema, items)
         _refuse_plain_types(context, plain, items)
         sizes = _census(source, tables)
         if most_rows is not None:
@@ -90,7 +93,7 @@ def encrypt(
         move = _Move(
             context, source, plain, sizes, progress, most_rows, filled, done, module.received
         )
-        selection = file_objects.chosen(context, plain, rest, (), drop_collations=False)
+        selection = file_objects.chosen(context, schema, rest, (), drop_collations=False)
         move.run(selection.items, tables)
         for table in tables:
             _require_count(table, count(table.path), sizes[table.key])
@@ -121,22 +124,22 @@ class _Move:
         indexed = _indexed(self._plain)
         if early:
             with _whole(self._context):
-                transfer.make(self._context, self._plain, early)
+                transfer.make(self._context, DuckDBSchema(self._plain), early)
         for table in tables:
             item = by_key.get(table.key)
             if item is None:
                 continue
             own = [i for i in items if i.kind == "INDEX" and indexed[i.schema, i.name] == table.key]
             with _whole(self._context):
-                (entry,) = transfer.make(self._context, self._plain, [item, *own])
+                (entry,) = transfer.make(self._context, DuckDBSchema(self._plain), [item, *own])
                 self._fill(table, entry)
         if late:
             with _whole(self._context):
-                transfer.make(self._context, self._plain, late)
+                transfer.make(self._context, DuckDBSchema(self._plain), late)
 
     def _fill(self, table: PlainTable, entry: Table) -> None:
         start, rows = time.perf_counter(), 0
-        described = objects.described_in(self._plain, table.schema, table.name)
+        described = objects.described_in(DuckDBSchema(self._plain), table.schema, table.name)
 
         def passed() -> Iterator[pa.Table]:
             nonlocal rows
@@ -184,7 +187,7 @@ def _reading(scheme: str, url: str) -> Iterator[Any]:
 
 @contextmanager
 def _scratch(context: Context) -> Iterator[_Connection]:
-    with closing(duckdb.connect(":memory:", config=context.local.options())) as plain:
+    with closing(duckdb.connect(":memory:", config=options(context.local.directory))) as plain:
         yield plain
 
 
@@ -261,7 +264,7 @@ def _views(plain: _Connection, declared: Declared) -> None:
         if item in unbound:
             declared.leave("view", label)
             continue
-        described = objects.described_in(plain, item.schema, item.name)
+        described = objects.described_in(DuckDBSchema(plain), item.schema, item.name)
         row = plain.execute(
             f"DESCRIBE SELECT {', '.join(f'NULL::{type_}' for type_ in types)}"
         ).fetchall()
@@ -287,7 +290,7 @@ def _refuse_plain_types(context: Context, plain: _Connection, items: Sequence[Ho
     """Raise for all columns that the policy leaves plain and the server cannot store so."""
     refused = []
     for item in (item for item in items if item.kind == "TABLE"):
-        columns = objects.described_in(plain, item.schema, item.name)
+        columns = objects.described_in(DuckDBSchema(plain), item.schema, item.name)
         every = file_objects.protected(context, columns)
         label = label_of(item.schema, item.name)
         for name, type_ in columns:
@@ -324,7 +327,7 @@ def _done(
 ) -> list[tuple[str, str]]:  # fmt: skip
     """The tables that the target has already, all of them whole."""
     done = []
-    own = {objects.key_of(item): item for item in inventory.of(context.local.binder)}
+    own = {objects.key_of(item): item for item in context.local.schema.objects()}
     declared = {objects.key_of(item): item for item in items if item.kind == "TABLE"}
     for table in tables:
         key = ("TABLE", fold(table.schema), fold(table.name))

@@ -18,10 +18,11 @@ from louver.names import HERE, fold, quoted
 from louver.trusted import backends
 from louver.trusted.executor import inventory, storage, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.local_engine import translated
+from louver.trusted.executor.local import arrow_values, object_texts
+from louver.trusted.executor.local.connection import translated
+from louver.trusted.executor.local.duckdb_instances import options
+from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
 from louver.trusted.executor.progress import Progress
-from louver.trusted.executor.schema import object_texts, tables
 from louver.trusted.vault.catalog import Table
 from louver.wire.messages import Statement
 
@@ -66,7 +67,7 @@ def export(
     if not context.in_transaction:
         transaction.refresh(context)
     target = backends.engine(scheme).open_url(url)
-    with closing(target), closing(duckdb.connect(config=context.local.options())) as plain:
+    with closing(target), closing(duckdb.connect(config=options(context.local.directory))) as plain:
         if target.address == context.engine.address:
             raise errors.make("source.same", place=target.address)
         items = inventory.stored_objects(context)
@@ -101,14 +102,16 @@ def _described(plain: _Connection) -> dict[str, list[dict[str, Any]]]:
             views[key]["columns"].append(row["name"])
         elif key in known:
             row["labels"] = _labels(plain, row["type"])
-            row["generated"] = fold(row["name"]) in tables.generated_in(plain, *key)
+            row["generated"] = fold(row["name"]) in DuckDBSchema(plain).generated(*key)
             local["columns"].append(row)
     local["sequences"] = []
-    for state in object_texts.sequences(plain).values():
-        text = object_texts.stored_sequence(plain, state["schema_name"], state["sequence_name"])
+    for state in DuckDBSchema(plain).sequences().values():
+        text = object_texts.stored_sequence(state)
         following = text.rpartition(" START ")[2].split(" ")[0]
         local["sequences"].append({
-            **state, "schema": state["schema_name"], "name": state["sequence_name"],
+            "schema": state.schema, "name": state.name, "temporary": state.temporary,
+            "increment_by": state.increment, "min_value": state.low, "max_value": state.high,
+            "start_value": state.start, "last_value": state.last, "cycle": state.cycle,
             "next": following,
         })  # fmt: skip
     return local
