@@ -20,7 +20,7 @@ from louver.wire.messages import Statement
 
 RECENT_S = 1.0
 """How long after a look at the version a statement may go together with the next one: for so long,
-what another client has forbidden since may still be sent (docs/decisions/0023).
+what another client has forbidden since may still be sent (docs/decisions/0024).
 """
 _turns: dict[tuple[int, str, str], threading.Lock] = {}
 
