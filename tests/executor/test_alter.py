@@ -235,3 +235,9 @@ def test_using(open_twin: Callable[..., Twin]) -> None:
     twin.reopen()
     twin.run("FROM t")
     twin.same_schema()
+
+
+def test_an_alter_that_fails_beside_a_sequence_says_why(twin: Twin) -> None:
+    """After it DuckDB takes one more statement for one of a transaction that is aborted."""
+    twin.both("CREATE SEQUENCE s", "CREATE TABLE t (a INT ENC)")
+    twin.both("ALTER TABLE nothing ADD COLUMN b INT", "SELECT nextval('s')")

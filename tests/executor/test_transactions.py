@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import louver
 from louver import errors
 from tests.twin import Twin
 
@@ -69,3 +72,19 @@ def test_read_only(twin: Twin) -> None:
         with pytest.raises(errors.Error):
             twin.session.execute(sql)
     twin.run("FROM t")
+
+
+def test_a_key_that_another_transaction_wrote_is_told_at_commit(
+    tmp_path: Path, key_file: Path
+) -> None:
+    """The server names what it stores in place of the key, which says nothing to a user."""
+    url = f"duckdb:///{tmp_path}/t.duckdb"
+    with louver.connect(url, keys=key_file) as first, louver.connect(url, keys=key_file) as other:
+        first.execute("CREATE TABLE t (a VARCHAR ENC PRIMARY KEY)")
+        other.execute("BEGIN")
+        other.execute("INSERT INTO t VALUES ('x'), ('y')")
+        first.execute("INSERT INTO t VALUES ('x')")
+        with pytest.raises(louver.IntegrityError, match="COMMIT failed") as raised:
+            other.execute("COMMIT")
+        assert "-" not in str(raised.value).partition("fix:")[0]
+        assert first.execute("FROM t").fetchall() == other.execute("FROM t").fetchall() == [("x",)]

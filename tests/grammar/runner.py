@@ -28,6 +28,10 @@ Drawn = Session | Writers
 _MARK = re.compile(r"/\*(ENC[^*]*)\*/")
 #: Kinds of errors that differ, and the fault that they wait for.
 PENDING = {
+    (
+        "error transaction",
+        "error transaction.key",
+    ): "COMMIT names no key that only the server knows",
     ("error conversion", "error dependency"): "of two errors in one statement, the other",
     ("error catalog", "error table.missing"): "COPY … FROM has a message of its own",
     ("error binder", "error catalog"): "a view that no longer binds is gone after a reconnect",

@@ -169,11 +169,14 @@ def commit(context: Context) -> None:
         context.storage.flush(lambda table: _is_keyed(context, table))
         _settle(context)
         context.engine.commit()
-    except BaseException:
+    except BaseException as error:
         if context.engine.in_transaction:
             with suppress(Exception):
                 context.engine.rollback()
         _back_to(context, saved, schema_changed=True)
+        if isinstance(error, errors.IntegrityError):
+            # The server names a tag, and no row is at hand any more whose it could be.
+            raise errors.make("transaction.key") from None
         raise
     _committed(context)
 

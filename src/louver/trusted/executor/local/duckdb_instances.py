@@ -11,6 +11,7 @@ from datetime import datetime
 import duckdb
 import pyarrow as pa
 
+from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.executor.local import arrow_values, object_texts, transaction_time
 from louver.trusted.executor.local.attached import Files
@@ -111,7 +112,12 @@ class DuckDBInstances:
 
     def declare(self, sql: str, parameters: Parameters = ()) -> None:
         """Run a statement on the binder, which stays as it leaves it."""
-        DuckDBConnection(self.binder).execute(sql, parameters)
+        try:
+            DuckDBConnection(self.binder).execute(sql, parameters)
+        except errors.Error:
+            # After an ALTER that fails, DuckDB takes its next statement for one of a transaction.
+            _undo(self.binder)
+            raise
 
     @contextmanager
     def rehearsal(self, *, undone: bool = True) -> Iterator[LocalConnection]:
