@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import sqlglot
+
+from louver.trusted.executor.local.duckdb_statements import DuckDBStatements
 
 _FLOW = "louver.trusted.executor.change.flow"
 
@@ -114,12 +117,13 @@ def sequences_are_drawn_from() -> Iterator[None]:
 @contextmanager
 def arguments_carry_values() -> Iterator[None]:
     """EXECUTE computes its values and forgets what variables depended on."""
-    path = "louver.trusted.executor.prepared"
-    computed: Any = importlib.import_module(path)._value
+    statements = DuckDBStatements
+    computed: Any = statements.exact_value
     with (
-        replaced(path, "_reads_variable", lambda _: False),
-        replaced(path, "_value", lambda *given: (True, computed(*given)[1])),
+        replaced("louver.trusted.executor.prepared", "_reads_variable", lambda _: False),
+        pytest.MonkeyPatch.context() as patch,
     ):
+        patch.setattr(statements, "exact_value", lambda *given: (True, computed(*given)[1]))
         yield
 
 

@@ -9,7 +9,6 @@ of its thread. `python -m louver.untrusted.servers.private_postgres` runs the se
 from __future__ import annotations
 
 import argparse
-import ctypes
 import functools
 import importlib.util
 import json
@@ -42,7 +41,13 @@ SETTINGS = {
 #: system allows none, the server is this user's.
 _NOBODY = 65534
 _UNSHARE = ("unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}")
-_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
+#: SIGQUIT with the death of the parent (PR_SET_PDEATHSIG of prctl(2)), which stays over exec: a
+#: server ends at once, and its children with it. A process of its own asks for it, since a fork of
+#: this one, in which Python could, needs as much memory as this one has.
+_DIE_WITH_PARENT = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 3);"
+    " os.getppid() == int(sys.argv[1]) or sys.exit(1); os.execvp(sys.argv[2], sys.argv[2:])"
+)
 _PATIENCE_S = 30.0
 Prepared = Callable[[Path], Mapping[str, str]]
 _LOG_CHARACTERS = 2000
@@ -161,20 +166,11 @@ def run(
             words = [*_UNSHARE, *words]
         else:
             owner = _NOBODY
+    mortal = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
     return subprocess.Popen(  # noqa: S603 - of a folder that this process chose
-        words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", user=owner, group=owner,
-        extra_groups=None if owner is None else [], start_new_session=True,
-        preexec_fn=_die_with_parent,
+        [*mortal, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", user=owner,
+        group=owner, extra_groups=None if owner is None else [], start_new_session=True,
     )  # fmt: skip
-
-
-#: Loaded here, since little may run between fork and exec.
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def _die_with_parent() -> None:
-    """SIGQUIT with the death of the parent: a server ends at once, and its children with it."""
-    _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGQUIT)
 
 
 @functools.cache
