@@ -61,6 +61,7 @@ DEFAULTS = {
     ("random()", "DOUBLE"): None,
     ("'x'::text", "INTEGER"): None,
     ("(1 + 1)", "INTEGER"): None,
+    ("'xyz'::character varying(2)", "VARCHAR"): None,
 }
 VIEWS = {
     " SELECT t.n,\n    t.x AS y\n   FROM public.t\n  WHERE (t.n > 1);": (
@@ -83,6 +84,11 @@ VIEWS = {
     " SELECT n FROM generate_series(1, 2) g(n);": None,
     " SELECT n FROM public.t a JOIN public.t b USING (n);": None,
     " SELECT n FROM public.t, LATERAL (SELECT 1) s;": None,
+    " SELECT n FROM public.t ANTI JOIN public.u ON (u.n = t.n);": None,
+    " SELECT n FROM (public.t semi JOIN public.u ON ((u.n = semi.n)));": None,
+    " SELECT n FROM public.t ASOF JOIN public.u ON (u.n >= t.n);": None,
+    " SELECT n FROM public.t TABLESAMPLE bernoulli (10);": None,
+    " SELECT n FROM ONLY public.t;": None,
 }
 
 

@@ -32,7 +32,8 @@ class State:
     tables: list[Tab] = field(default_factory=list)
     #: whether every column of every table is ENC
     whole: bool = True
-    #: whether who defines may draw numbers of a sequence
+    #: whether there is one connection, and whether who defines may draw numbers of a sequence
+    alone: bool = True
     draws: bool = True
     count: int = 0
 

@@ -62,7 +62,7 @@ class KeyedDefinitions(Definitions):
         for col in others:
             if col.refers:
                 parts.append(f"{col.name} {declared(col.type, self.state.enc())}")
-            elif col.type == "BIGINT" and self.dice.random() < 0.15:
+            elif self.state.alone and col.type == "BIGINT" and self.dice.random() < 0.15:
                 parts.append(f"{col.name} {declared(col.type, self.state.enc())}"
                              " DEFAULT nextval('s2')")  # fmt: skip
                 table.numbered = True

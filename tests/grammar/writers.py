@@ -53,6 +53,7 @@ class Writers:
         self.state = State(Random(f"writers {self.profile}:{self.seed}"), self.profile)
         self.state.whole = self.profile != "mixed"
         count = self.dice.choice((1, 2, 3, 3))
+        self.state.alone = count == 1
         self._writers = [Writer(name) for name in NAMES[:count]]
         self._current = self._writers[0]
         # No other sequence is replaced, which DuckDB allows after ALTER of a table that needs it.

@@ -28,8 +28,10 @@ _INDEXES = (
 def connection(key_file: Path, tmp_path: Path) -> Iterator[Connection]:
     url = servers.database_url(f"indexed_{abs(hash(str(tmp_path)))}")
     connection = Connection(open_session(url, key_file, "cryptdb"))
-    connection.execute("CREATE TABLE t (a BIGINT ENC, b BIGINT ENC, p BIGINT, q VARCHAR)")
-    connection.execute("INSERT INTO t SELECT i, i % 100, i, 'q' || i FROM range(3000) AS r(i)")
+    connection.execute("CREATE TABLE t (a BIGINT ENC, b BIGINT ENC, p BIGINT, q DATE, w VARCHAR)")
+    connection.execute(
+        "INSERT INTO t SELECT i, i % 100, i, '2020-01-01', 'w' FROM range(3000) AS r(i)"
+    )
     yield connection
     connection.close()
 
@@ -91,6 +93,7 @@ def test_a_declared_index_is_over_what_answers(connection: Connection) -> None:
     connection.execute("CREATE INDEX plain ON t (p, q)")
     connection.execute("CREATE INDEX mixed ON t (a, p)")
     connection.execute("CREATE INDEX computed ON t ((p + 1))")
+    connection.execute("CREATE INDEX long ON t (w)")  # the server's would refuse long values
     assert indexes(connection) == ["p.plain,q.plain"]
     assert connection.execute("SELECT p FROM t WHERE a = 7").fetchall() == [(7,)]
     assert indexes(connection) == ["a.eq", "a.eq,p.plain", "p.plain,q.plain"]

@@ -270,10 +270,10 @@ def test_wrong_input(source: Database, target: Database, encrypt: Encrypt, tmp_p
     assert code("-u", target.url, "export", "--to", "mysql://h/d") == "url.scheme"
     source.run("CREATE TABLE t (a integer)")
     encrypt()
-    assert code("encrypt", target.url, "--to", source.url) == "file.database"
     assert code("-u", target.url, "export", "--to", target.url) == "source.same"
     # A table of that name is there: nothing of the export stays.
     assert code("-u", target.url, "export", "--to", source.url) == "server.exists"
+    assert code("encrypt", target.url, "--to", source.url) == "file.database"
     assert source.run("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [[1]]
 
 

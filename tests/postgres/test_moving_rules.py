@@ -40,12 +40,17 @@ def test_partitions_children_and_domains(
         CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20);
         CREATE TABLE parent (a integer);
         CREATE TABLE child (b integer) INHERITS (parent);
+        CREATE VIEW all_of_it AS SELECT a FROM parent;
         INSERT INTO p VALUES (1, 1), (11, 2);
         INSERT INTO parent VALUES (1);
         INSERT INTO child VALUES (2, 3)""")
     done = answers(encrypt("--json"))[0]
     assert done["tables"] == {"p": 2, "parent": 1, "child": 1}
-    assert "p.d" in " ".join(done["notices"])
+    notices = " ".join(done["notices"])
+    assert "p.d" in notices
+    # Of a parent that has its children's rows there, nothing that reads it is brought along.
+    assert "inheritance (each table has its own rows): parent" in notices
+    assert "view: all_of_it" in notices
     with opened(target) as con:
         assert con.execute("SELECT * FROM p ORDER BY k").fetchall() == [(1, 1), (11, 2)]
         assert con.execute("SELECT * FROM child").fetchall() == [(2, 3)]
@@ -145,6 +150,8 @@ def test_what_an_export_leaves_is_named(target: Database, back: Database, tmp_pa
         con.execute("CREATE MACRO plus(x) AS x + 1")
         con.execute("CREATE VIEW few AS SELECT s FROM t WHERE k = 1")
         con.execute("CREATE VIEW up AS SELECT upper(s) AS u FROM t")
+        con.execute("CREATE VIEW others AS SELECT s FROM t ANTI JOIN (FROM t) AS u ON t.k = u.g")
+        con.execute("CREATE INDEX by_rest ON t ((k % 10))")
         con.execute(
             "CREATE SCHEMA s; CREATE TABLE s.u (k INTEGER UNIQUE, a INTEGER REFERENCES s.u (k))"
         )
@@ -152,7 +159,7 @@ def test_what_an_export_leaves_is_named(target: Database, back: Database, tmp_pa
     done = answers(run("-u", target.url, "export", "--to", back.url, "--json", folder=tmp_path))[0]
     assert done["tables"] == {"t": 1, "s.u": 1}
     notices = " ".join(done["notices"])
-    for name in ("macro: plus", "view: up", "t.g", "constraint: t CHECK"):
+    for name in ("macro: plus", "view: up, others", "t.g", "constraint: t CHECK", "by_rest"):
         assert name in notices, name
     assert back.run("SELECT s FROM few") == [["ab"]]
     from louver._rust.postgres import ServerError
@@ -160,3 +167,25 @@ def test_what_an_export_leaves_is_named(target: Database, back: Database, tmp_pa
     for wrong in ("t VALUES (1, 'x')", "t VALUES (10, 'x')", "s.u VALUES (2, 9)"):
         with pytest.raises(ServerError):
             back.run(f"INSERT INTO {wrong}")
+
+
+def test_nothing_goes_beside_ciphertext(target: Database, back: Database, tmp_path: Path) -> None:
+    """A database of Louver's gets no plaintext by an export, however its address is spelled."""
+    with opened(target) as con, opened(back) as other:
+        con.execute("CREATE TABLE t (k INTEGER ENC CHECK (k <> 77665544))")
+        other.execute("CREATE TABLE u (k INTEGER ENC)")
+    for url in (back.url, target.url.replace("&port", "/&port", 1)):
+        refusal = answers(
+            run("-u", target.url, "export", "--to", url, "--json", folder=tmp_path, code=1)
+        )[0]
+        assert refusal["code"] == "file.database"
+    assert back.run("SELECT count(*) FROM pg_tables WHERE tablename = 't'") == [[0]]
+
+
+def test_a_table_that_is_not_protected_is_not_taken_as_done(
+    source: Database, target: Database, encrypt: Encrypt
+) -> None:
+    source.run("CREATE TABLE t (a integer);\nINSERT INTO t VALUES (1)")
+    with opened(target) as con:
+        con.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+    assert answers(encrypt("--json", "--resume", code=1))[0]["code"] == "file.object"

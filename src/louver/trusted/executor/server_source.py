@@ -333,11 +333,25 @@ def _done(
         key = ("TABLE", fold(table.schema), fold(table.name))
         if key not in own:
             continue
-        if own[key].sql != declared[key].sql:
+        if own[key].sql != declared[key].sql or not _is_protected(context, table):
             raise errors.make("file.object", kind="table", name=table.label)
         _require_count(table, count(table.path), sizes[table.key])
         done.append(table.key)
     return done
+
+
+def _is_protected(context: Context, table: PlainTable) -> bool:
+    """Whether what the target has of a table is protected as a run now would protect it."""
+    known = context.catalog.table(table.schema, table.name)
+    if known is None:
+        return False
+    every = file_objects.protected(context, [(c.name, c.type) for c in known.columns])
+    for column in known.columns:
+        said = every.get(fold(column.name))
+        protection = context.protection(known.label, column.name, column.type, said)
+        if (column.encrypted, column.ceiling) != (protection.encrypted, protection.ceiling):
+            return False
+    return True
 
 
 def _require_count(table: PlainTable, rows: int, expected: int) -> None:

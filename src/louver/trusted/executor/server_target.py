@@ -70,6 +70,8 @@ def export(
     with closing(target), closing(duckdb.connect(config=options(context.local.directory))) as plain:
         if target.address == context.engine.address:
             raise errors.make("source.same", place=target.address)
+        # However its address is spelled: whose server holds ciphertext gets no plaintext beside it.
+        module.require_others(target)
         items = inventory.stored_objects(context)
         inventory.run_all(plain, items)
         written = module.written(_described(plain), as_text=as_text)

@@ -236,6 +236,8 @@ class _Reader:
                 self._comment("COLUMN", column["comment"], schema, name, column["name"])
             if column["is_domain"]:
                 self._result.leave("domain's own checks", f"{self._label(row)}.{column['name']}")
+        if row["has_children"]:
+            self._result.leave("inheritance (each table has its own rows)", self._label(row))
         if row["comment"]:
             self._comment("TABLE", row["comment"], schema, name)
         path = ".".join(map(quoted, (row["schema"], row["name"])))
@@ -377,7 +379,9 @@ class _Reader:
             for name, kind in self._kinds(self._catalog.columns.get(table["oid"], [])).items():
                 kinds[name] = kind if kinds.get(name, kind) == kind else None
         text = expressions.view(row["definition"], kinds, self._schemas)
-        if text is None or None in types:
+        # A parent has the rows of its children there, and here its own.
+        parents = any(table["has_children"] for table in self._tables)
+        if text is None or None in types or parents:
             self._result.leave("view", self._label(row))
             return
         schema, name = self._key(row)

@@ -27,7 +27,8 @@ _NUMBER = re.compile(r"\d{1,28}(?:\.\d{1,8})?")
 _TEXT_TYPES = frozenset(("TEXT", "VARCHAR", "BPCHAR", "CHAR"))
 _NUMBER_TYPES = frozenset(("DECIMAL", "INT", "BIGINT", "SMALLINT", "NUMERIC"))
 _STRING = r"'(?:[^'\\]|'')*'"
-_DEFAULT_STRING = re.compile(rf"({_STRING})(?:::[^']+)?")
+#: A length in a cast would cut the text off.
+_DEFAULT_STRING = re.compile(rf"({_STRING})(?:::[^'(]+)?")
 _DEFAULT_NUMBER = re.compile(
     r"\(?'?(-?\d+(?:\.\d+)?)'?\)?(?:::(?:smallint|integer|bigint|numeric|double precision|real))?"
 )
@@ -74,7 +75,8 @@ def view(text: str, kinds: Kinds, schemas: Mapping[str, str]) -> str | None:
     if not all(_is_column(part) for part in tree.expressions):
         return None
     for table in tree.find_all(exp.Table):
-        if table.args.get("db") is None or table.db not in schemas:
+        said = {name for name, value in table.args.items() if value}
+        if not said <= {"this", "db", "alias", "joins"} or table.db not in schemas:
             return None
         table.set("db", exp.to_identifier(schemas[table.db], quoted=True))
     for name in tree.find_all(exp.Identifier):
@@ -108,7 +110,12 @@ def _joins(source: exp.Expr) -> list[exp.Join] | None:
 
 
 def _is_known_join(join: exp.Join) -> bool:
-    return isinstance(join.this, exp.Table) and not (join.args.get("using") or join.method)
+    """An inner, outer or cross join of tables by a condition; the parsers know more words, of which
+    each engine reads some as names.
+    """
+    said = {name for name, value in join.args.items() if value} - {"this", "on", "kind", "side"}
+    known = join.kind in ("", "INNER", "CROSS") and join.side in ("", "LEFT", "RIGHT", "FULL")
+    return isinstance(join.this, exp.Table) and known and not said
 
 
 def _is_column(node: exp.Expr) -> bool:

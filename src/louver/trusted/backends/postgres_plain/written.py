@@ -232,8 +232,8 @@ def _kind(type_: str) -> str | None:
 def _index(result: Written, row: Row) -> None:
     tree = trees.parse(row["sql"].rstrip("; "))
     params = tree.find(exp.IndexParameters) if tree is not None else None
-    columns = [part.find(exp.Column) for part in params.args["columns"]] if params else []
-    plain = [c for c in columns if c is not None and not isinstance(c.parent, exp.Func)]
+    columns = [_bare(part) for part in params.args["columns"]] if params else []
+    plain = [column for column in columns if isinstance(column, exp.Column)]
     if not plain or len(plain) < len(columns):
         result.leave("index", label_of(row["schema"], row["name"]))
         return
@@ -274,3 +274,10 @@ def _comment(result: Written, row: Row) -> None:
     elif not row["generated"]:
         path = f"{_path(row, 'table')}.{quoted(row['name'])}"
         result.after.append(f"COMMENT ON COLUMN {path} IS '{text}'")
+
+
+def _bare(part: exp.Expr) -> exp.Expr:
+    """What an index is over, without its order and brackets."""
+    while isinstance(part, exp.Ordered | exp.Paren):
+        part = part.this
+    return part

@@ -25,6 +25,8 @@ def wanted(catalog: Catalog, table: Table) -> list[tuple[str, ...]]:
     listed = [tuple(column.stored["plain"] for column in key) for key in plain if key]
     listed += [(code,) for column in table.columns for code in _codes(column)]
     for columns in _declared(catalog, table):
+        if any(_is_long(column) for column in columns):
+            continue
         names = tuple(name for column in columns for name in _answering(column))
         listed += [names] if len(names) == len(columns) else []
     return list(dict.fromkeys(listed))
@@ -64,6 +66,13 @@ def _columns(table: Table, tokens: Sequence[Token]) -> list[Column]:
     if not names or any(fold(name) not in known for name in names):
         return []
     return [known[fold(name)] for name in names]
+
+
+def _is_long(column: Column) -> bool:
+    """Whether a plain value may be larger than what an index of the server's takes, which would
+    refuse the row.
+    """
+    return "plain" in column.stored and column.type in ("VARCHAR", "BLOB")
 
 
 def _codes(column: Column) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import pyarrow as pa
@@ -273,21 +274,24 @@ class PostgresEngine:
     def _send_all(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
         self._settle()
         fresh = self.in_transaction and not self._begun
+        again = self._session is not None
+        session = self._live()  # before what waits is taken: it must not be left out
         opening, waiting = self._opening(), self._taken()
         writes = writes or any(item.writes for item in waiting)
         # Before the first statement of a transaction, or a query, nothing is lost but the answer.
-        again = self._session is not None and (fresh or not (self.in_transaction or writes))
+        again = again and (fresh or not (self.in_transaction or writes))
         unsure = writes and not self.in_transaction
-        session = self._live()
         try:
             return exchanged(session, self.address, opening, waiting, last, unsure=unsure)
         except errors.Error as error:
             if not again or error.code not in ("server.lost", "server.unsure"):
                 raise
+            with suppress(errors.Error):
+                self._undo()
             session = self._live()
             return exchanged(session, self.address, opening, waiting, last, unsure=unsure)
         finally:
-            self._begun = self.in_transaction and (self._begun or fresh)
+            self._begun = self.in_transaction
 
     def _wait(self, item: Waiting) -> None:
         """Keep a statement for the next one; a write outside of a transaction does not wait."""
@@ -358,6 +362,10 @@ class PostgresEngine:
             session.close()
             session = self._session = None
         if session is None:
+            if self._begun:
+                raise errors.make(
+                    "server.lost", place=self.address, detail="with it the transaction"
+                )
             session = self._session = opened(self._target)
         return session
 

@@ -32,7 +32,9 @@ _SETTINGS = (
 _TABLES = (
     "SELECT c.oid::bigint AS oid, n.nspname::text AS schema, c.relname::text AS name,"
     " c.relkind::text AS kind, obj_description(c.oid, 'pg_class') AS comment,"
-    " CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END AS definition"
+    " CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END AS definition,"
+    " c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid)"
+    " AS has_children"
     " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     f" WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND {_RELATIONS}"
     " AND c.relpersistence <> 't' ORDER BY n.nspname, c.relname"
