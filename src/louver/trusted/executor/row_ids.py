@@ -55,10 +55,12 @@ class RowIds:
         for _ in range(_ATTEMPTS):
             epoch = self._pin.claim_epoch(lambda pinned: self._attempt(max(pinned, known)))
             if epoch:
-                self._epoch, self._bits, self._next = epoch, draw(), 0
-                self._process, self._version = os.getpid(), catalog.version
+                bits = draw()
                 if self._publish is not None:
-                    self._publish(catalog, epoch, self._bits)
+                    # Until the catalog knows its bits, no row may bear it: no client could open that.
+                    self._publish(catalog, epoch, bits)
+                self._epoch, self._bits, self._next = epoch, bits, 0
+                self._process, self._version = os.getpid(), catalog.version
                 return epoch
         raise errors.make("catalog.conflict")
 
