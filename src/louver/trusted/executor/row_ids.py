@@ -57,7 +57,7 @@ class RowIds:
             if epoch:
                 bits = draw()
                 if self._publish is not None:
-                    # Until the catalog knows its bits, no row may bear it: no client could open that.
+                    # Until the catalog knows its bits, no row may bear it: none could be opened.
                     self._publish(catalog, epoch, bits)
                 self._epoch, self._bits, self._next = epoch, bits, 0
                 self._process, self._version = os.getpid(), catalog.version
