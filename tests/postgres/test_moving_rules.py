@@ -182,10 +182,11 @@ def test_nothing_goes_beside_ciphertext(target: Database, back: Database, tmp_pa
     assert back.run("SELECT count(*) FROM pg_tables WHERE tablename = 't'") == [[0]]
 
 
-def test_a_table_that_is_not_protected_is_not_taken_as_done(
-    source: Database, target: Database, encrypt: Encrypt
+@pytest.mark.parametrize("protection", ["", "ENC USING onion MAY REVEAL access"])
+def test_a_table_that_is_protected_otherwise_is_not_taken_as_done(
+    source: Database, target: Database, encrypt: Encrypt, protection: str
 ) -> None:
     source.run("CREATE TABLE t (a integer);\nINSERT INTO t VALUES (1)")
     with opened(target) as con:
-        con.execute("CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1)")
+        con.execute(f"CREATE TABLE t (a INTEGER {protection}); INSERT INTO t VALUES (1)")
     assert answers(encrypt("--json", "--resume", code=1))[0]["code"] == "file.object"

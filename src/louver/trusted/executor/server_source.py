@@ -349,7 +349,8 @@ def _is_protected(context: Context, table: PlainTable) -> bool:
     for column in known.columns:
         said = every.get(fold(column.name))
         protection = context.protection(known.label, column.name, column.type, said)
-        if (column.encrypted, column.ceiling) != (protection.encrypted, protection.ceiling):
+        meant = (protection.encrypted, protection.scheme, protection.ceiling)
+        if (column.encrypted, column.scheme, column.ceiling) != meant:
             return False
     return True
 
