@@ -16,7 +16,8 @@ import pytest
 
 import louver
 from louver import errors
-from louver.trusted.executor import dispatch
+from louver.trusted.executor import dispatch, repeated
+from louver.trusted.planner.sql import lexer
 from tests.generated import cases, generator, is_due
 from tests.twin import Twin, plain_sql
 
@@ -85,6 +86,49 @@ def test_no_word_is_read_again(
     assert handled == []
     monkeypatch.setattr(dispatch, "handler", handler)
     twin.run("SELECT * FROM t")
+
+
+@pytest.mark.parametrize("sign", ["?", "${}"])
+def test_no_word_of_many_rows_is_read_again(
+    sign: str, open_twin: Callable[..., Twin], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin, count = open_twin("cryptdb"), 2_000
+    twin.fill(TABLE, ROWS)
+    signs = [sign.format(number) for number in range(1, 2 * count + 1)]
+    rows = ", ".join(f"({a}, {b})" for a, b in zip(signs[::2], signs[1::2], strict=True))
+    sql = f"INSERT INTO t (a, b) VALUES {rows}"
+
+    def values(first: int) -> list[object]:
+        return [value for key in range(first, first + count) for value in (key, f"v{key}")]
+
+    for first in (10_000, 20_000):
+        twin.run(sql, values(first))
+    read, tokens = list[str](), lexer.tokens
+    monkeypatch.setattr(lexer, "tokens", read.append)
+    twin.run(sql, values(30_000))
+    assert read == []
+    monkeypatch.setattr(lexer, "tokens", tokens)
+    twin.either(sql, values(31_999))
+    for wrong, code in ((values(40_000)[:-1], "count"), ([*values(40_000), 1], "excess")):
+        with pytest.raises(errors.Error) as refused:
+            twin.session.execute(sql, wrong)
+        assert refused.value.code == f"parameter.{code}"
+    twin.run("SELECT * FROM t ORDER BY a")
+
+
+def test_few_long_texts_are_remembered(clients: list[Any]) -> None:
+    """The oldest go first, and come again as new ones."""
+    client = clients[0]
+    client.execute("CREATE TABLE t (a INT ENC PRIMARY KEY, b INT)")
+    for count in [*range(3_000, 3_050), 3_000]:
+        rows = ", ".join(["(?, ?)"] * count)
+        given = [value for key in range(10, 10 + count) for value in (key, 1)]
+        client.execute(f"INSERT INTO t VALUES {rows}", given)
+        client.execute("DELETE FROM t WHERE a > ?", [9])
+    texts = client._session.context.state.cache(repeated._Texts)
+    assert texts.characters == sum(map(len, texts)) <= repeated._MOST_CHARACTERS
+    assert 10 < len(texts) < 52
+    assert client.execute("SELECT * FROM t").fetchall() == []
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)

@@ -69,10 +69,15 @@ def fill(context: Context, connection: LocalConnection, table: Table, rows: pa.T
     connection.register("louver_fill", rows)
     into = f"INSERT INTO {table.local_name} ({listed}) SELECT {listed} FROM"
     own = [f for f in known.foreign if constraint_check.parent_of(context, f).id == table.id]
-    if not own:
-        connection.execute(f"{into} louver_fill")
-    else:
-        _fill_in_waves(connection, table, into, own)
+    try:
+        if not own:
+            connection.execute(f"{into} louver_fill")
+        else:
+            _fill_in_waves(connection, table, into, own)
+    except errors.IntegrityError:
+        # The server lets a transaction use a key again that another one has freed since, while the
+        # row that had it can still be seen here: two rows that are never committed together.
+        raise errors.make("catalog.conflict") from None
     connection.unregister("louver_fill")
 
 

@@ -30,16 +30,31 @@ _BEFORE_SOURCE = frozenset(("FROM", "JOIN", ",", "(", "PIVOT", "UNPIVOT", "SUMMA
 
 def candidates(text: lexer.Text, lookup: Lookup) -> dict[str, object]:
     """The objects whose names are words of a statement."""
-    types = (TokenType.VAR, TokenType.IDENTIFIER)
-    words = {token.text for token in _tokens(text) if token.token_type in types}
+    again = text.parameters and lexer.comes_again(text.plain, lexer.LONGEST_SPLIT)
+    words = _words_again(text.plain) if again else _words(text.plain)
     return {name: data for name in words if (data := lookup(name)) is not None}
+
+
+def _words(plain: str) -> frozenset[str]:
+    """The words of a statement that may be names."""
+    types = (TokenType.VAR, TokenType.IDENTIFIER)
+    return frozenset(
+        token.text
+        for token in _tokens(plain)
+        if token.token_type in types and not token.text.startswith(lexer.PARAMETER_PREFIX)
+    )
+
+
+@lexer.cached
+def _words_again(plain: str) -> frozenset[str]:
+    return _words(plain)
 
 
 def named(context: Context, text: lexer.Text, objects: Mapping[str, object]) -> dict[str, object]:
     """Those objects that a statement reads: by names that mean nothing in the database."""
     if not context.in_transaction:
         transaction.refresh(context)
-    tables = _sources(text, _tokens(text))
+    tables = _sources(text, _tokens(text.plain))
     return {
         name: data
         for name, data in objects.items()
@@ -47,8 +62,8 @@ def named(context: Context, text: lexer.Text, objects: Mapping[str, object]) -> 
     }
 
 
-def _tokens(text: lexer.Text) -> Sequence[Token]:
-    tokens = lexer.tokens(text.plain)
+def _tokens(plain: str) -> Sequence[Token]:
+    tokens = lexer.tokens(plain)
     if len(tokens) == 2 and tokens[1].token_type == TokenType.STRING:
         # What stands behind the word of a command is one token, as in EXPLAIN SELECT.
         return lexer.tokens(tokens[1].text)

@@ -34,6 +34,8 @@ def check_excess(texts: Sequence[lexer.Text], parameters: Parameters) -> None:
     """See `split`."""
     if not parameters or not texts:
         return
+    if len(texts) == 1 and _is_in_order(texts[0], parameters):
+        return
     used = {key for text in texts for key in text.parameters}
     if isinstance(parameters, Mapping):
         wanted = {str(key) for key in used}
@@ -55,6 +57,8 @@ def bound(text: lexer.Text, parameters: Parameters) -> list[object]:
     """
     if not text.parameters:
         return []
+    if _is_in_order(text, parameters):
+        return list(parameters or ())
     values: list[object] = []
     given = [] if isinstance(parameters, Mapping) else list(parameters or ())
     for key in text.parameters:
@@ -71,3 +75,11 @@ def bound(text: lexer.Text, parameters: Parameters) -> list[object]:
             )
         values.append(given[key - 1])
     return values
+
+
+def _is_in_order(text: lexer.Text, parameters: Parameters) -> bool:
+    """Whether a list has one value for each placeholder, in the order of the text."""
+    count = len(text.parameters)
+    if isinstance(parameters, Mapping) or parameters is None or len(parameters) != count:
+        return False
+    return text.parameters == tuple(range(1, count + 1))

@@ -24,8 +24,8 @@ Again = Callable[[Context, list[object]], Answer | None]
 done for yet.
 """
 _MOST_TEXTS = 512
-_LONGEST = 16_384
-"""Characters of a text that is remembered."""
+_LONGEST, _MOST_CHARACTERS = 262_144, 4_194_304
+"""Characters of a text that is remembered, and of all: INSERT of a thousand rows is a long one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +42,14 @@ class Known:
 class _Texts(dict[str, Known]):
     """A session's statements by their text with its placeholders; the oldest go first."""
 
+    characters = 0
+
+    def dropped(self) -> Known:
+        """The oldest, which is not remembered any more."""
+        plain = next(iter(self))
+        self.characters -= len(plain)
+        return self.pop(plain)
+
 
 def keep(context: Context, text: lexer.Text, table: Table, again: Again) -> None:
     """Remember what runs a statement over one table, if it has placeholders; it was just run under
@@ -55,8 +63,10 @@ def keep(context: Context, text: lexer.Text, table: Table, again: Again) -> None
         return
     state, revision = context.state, context.local.revision
     texts, flow = state.cache(_Texts), (table.key, f"AGAIN\0{text.plain}")
-    if len(texts) >= _MOST_TEXTS and text.plain not in texts:
-        state.flows.pop(texts.pop(next(iter(texts))).flow, None)
+    if text.plain not in texts:
+        while len(texts) >= _MOST_TEXTS or texts.characters + len(text.plain) > _MOST_CHARACTERS:
+            state.flows.pop(texts.dropped().flow, None)
+        texts.characters += len(text.plain)
     verdict = state.flows[flow] = Verdict(())
     texts[text.plain] = Known(again, flow, verdict, revision, context.catalog.path)
 

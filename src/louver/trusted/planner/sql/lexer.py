@@ -7,10 +7,10 @@ the text; the text that runs locally keeps them as the user wrote them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import overload
+from typing import TypeVar, overload
 
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
@@ -20,9 +20,12 @@ from louver.names import fold, keyword
 from louver.trusted.planner.sql.dialect import LOCAL
 from louver.trusted.planner.sql.tokenizer import tokenized
 
+Done = TypeVar("Done")
 PARAMETER_PREFIX = "louver_parameter_"
-_LONGEST_KEPT = 4096
-"""Characters of a text with placeholders that is cut up once."""
+_LONGEST_KEPT, LONGEST_SPLIT = 4096, 262_144
+"""Characters of a text with placeholders that is cut into tokens once, and into statements: INSERT
+of a thousand rows is a long one.
+"""
 
 _WRITTEN_OUT = re.compile(r"'|(?<![\w$])\d")
 # Looked up once: texts of known shapes take as little time as they can.
@@ -48,16 +51,27 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
     """Cut a text into statements. ``names`` are the keys of the parameters given by name:
     only these make ``:name`` a placeholder, since ``:`` also stands in slices and structs.
     """
-    again = ("?" in sql or "$" in sql or names) and _comes_again(sql)
-    return list(_split_again(sql, names)) if again else _split(sql, names)
+    if not ("?" in sql or "$" in sql or names) or not comes_again(sql, LONGEST_SPLIT):
+        return _split(sql, names)
+    return list(_split_again(sql, names))
 
 
-def _comes_again(text: str) -> bool:
+def comes_again(text: str, longest: int = _LONGEST_KEPT) -> bool:
     """Whether a text with placeholders may come again: one with other constants too rarely does."""
-    return len(text) <= _LONGEST_KEPT and _WRITTEN_OUT.search(text) is None
+    return len(text) <= longest and _WRITTEN_OUT.search(text) is None
 
 
-@lru_cache(maxsize=256)
+def cached(function: Callable[..., Done]) -> Callable[..., Done]:
+    """What a function finds out about a text, of many short ones and of few long ones."""
+    short, long = lru_cache(256)(function), lru_cache(8)(function)
+
+    def known(text: str, *more: object) -> Done:
+        return (short if len(text) <= _LONGEST_KEPT else long)(text, *more)
+
+    return known
+
+
+@cached
 def _split_again(sql: str, names: frozenset[str]) -> tuple[Text, ...]:
     return tuple(_split(sql, names))
 
@@ -196,7 +210,7 @@ def blanked(comment: str) -> str:
 
 def tokens(text: str) -> list[Token]:
     """Sqlglot's tokens of a text; raises ``sql.syntax`` where it cannot be cut into tokens."""
-    again = PARAMETER_PREFIX in text and _comes_again(text)
+    again = PARAMETER_PREFIX in text and comes_again(text)
     return list(_tokens_again(text)) if again else _tokens(text)
 
 
