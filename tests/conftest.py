@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
 from tests.engines.table import TARGETS
-from tests.generated import SOAK
+from tests.generated import SOAK, not_due
 
 if TYPE_CHECKING:
     from tests.twin import Twin
@@ -59,8 +59,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.S
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What sends signals to its own process runs alone; long groups begin first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What sends signals to its own process runs alone; long groups begin first. Of what is many
+    and alike, a third runs.
+    """
+    if left := not_due(items):
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     for item in items:
         if "signalled" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)

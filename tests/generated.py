@@ -7,14 +7,19 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+import pytest
+
 Step = TypeVar("Step")
 
 SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
+#: The environment variable that says that all tests run, and not some that are named.
+WHOLE = "LOUVER_WHOLE"
 #: What is many and alike runs in so many parts, one at each commit.
 PARTS = 3
 #: Hypothesis has a seed of its own; this one is for tests that draw by themselves.
@@ -34,6 +39,21 @@ def generator(name: str) -> Random:
 def is_due(number: int, parts: int = PARTS) -> bool:
     """Whether one of many that are alike runs at this commit; in `make soak`, always."""
     return SOAK > 1 or number % parts == _commit() % parts
+
+
+def not_due(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Those of tests with the mark `thirds` that a run of all tests leaves out at this commit: of
+    the cases of each test, two in three. Where tests are named, all of them run.
+    """
+    if WHOLE not in os.environ:
+        return []
+    marked = [item for item in items if item.get_closest_marker("thirds")]
+    number, results = Counter[tuple[Path, str]](), list[pytest.Item]()
+    for item in marked:
+        place = (item.path, item.name.partition("[")[0])
+        results += [] if is_due(number[place]) else [item]
+        number[place] += 1
+    return results
 
 
 @functools.cache

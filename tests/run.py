@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests import durations
+from tests.generated import WHOLE
 
 #: A file that takes longer is named.
 BUDGET_S = 20.0
@@ -65,6 +66,7 @@ def run(tests: list[str], marks: str = "not soak", **environment: str) -> Outcom
     outcome = Outcome()
     beside = ("-n", str(WORKERS), "--dist", "loadscope", "--no-loadscope-reorder")
     # The workers are as many as there are cores: one thread each for what runs in many.
+    environment |= {} if tests else {WHOLE: "1"}
     one_thread = {"RAYON_NUM_THREADS": "1"} | environment
     empty = 0
     for alone, options, given in (("not alone", beside, one_thread), ("alone", (), environment)):

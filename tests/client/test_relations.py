@@ -130,7 +130,7 @@ def joined(
     return left[0].join(right[0], condition, how), left[1].join(right[1], condition, how)
 
 
-@pytest.mark.parametrize("number", range(cases(40)))
+@pytest.mark.parametrize("number", range(cases(20)))
 def test_chains_give_what_duckdbs_relations_give(pair: Pair, number: int) -> None:
     random = generator(f"relations {number}")
     starts = [

@@ -22,6 +22,7 @@ PAGES = [
 _INSTALLATION = re.compile(r"(pip install|make|git clone|cd|python3 -m venv|\.) .*|")
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_prints_what_it_states(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "work"

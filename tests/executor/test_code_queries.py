@@ -138,7 +138,7 @@ def twin(request, open_connection, tmp_path) -> Iterator[Twin]:
 
 @pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 def test_answers_equal(twin: Twin) -> None:
-    @settings(max_examples=cases(150), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=cases(60), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.integers(0, 2**48))
     def check(seed: int) -> None:
         sql = query(Random(seed))

@@ -1,0 +1,51 @@
+"""What runs at every third commit runs at one of three, all of it where tests are named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests import generated
+
+
+@dataclass(frozen=True)
+class Item:
+    """A case of a test as pytest collects it."""
+
+    name: str
+    mark: str
+    path: Path = Path("test_x.py")
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name == self.mark else None
+
+
+ITEMS = [Item(f"test_{test}[{case}]", "thirds") for case in range(7) for test in "ab"]
+ALL = cast(Any, [*ITEMS, Item("test_c[0]", "soak")])
+
+
+def test_each_case_runs_at_one_commit_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generated, "SOAK", 1)
+    monkeypatch.setenv(generated.WHOLE, "1")
+    run: list[Any] = []
+    for commit in range(3):
+        monkeypatch.setattr(generated, "_commit", lambda commit=commit: commit)
+        left: list[Any] = [*generated.not_due(ALL)]
+        due = [item for item in ITEMS if item not in left]
+        assert {item.name[5] for item in due} == {"a", "b"}
+        assert not set(left) - set(ITEMS)
+        run += due
+    assert sorted(run, key=str) == sorted(ITEMS, key=str)
+
+
+def test_all_cases_run_where_tests_are_named_and_in_a_soak(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(generated.WHOLE, raising=False)
+    assert generated.not_due(ALL) == []
+    monkeypatch.setenv(generated.WHOLE, "1")
+    monkeypatch.setattr(generated, "SOAK", 10)
+    assert generated.not_due(ALL) == []
