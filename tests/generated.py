@@ -50,9 +50,9 @@ def not_due(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     marked = [item for item in items if item.get_closest_marker("thirds")]
     number, results = Counter[tuple[Path, str]](), list[pytest.Item]()
     for item in marked:
-        place = (item.path, item.name.partition("[")[0])
-        results += [] if is_due(number[place]) else [item]
-        number[place] += 1
+        test = (item.path, item.name.partition("[")[0])
+        results += [] if is_due(number[test]) else [item]
+        number[test] += 1
     return results
 
 
