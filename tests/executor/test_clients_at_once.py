@@ -63,7 +63,10 @@ def test_a_change_while_the_catalog_is_read(clients: Any, first: bool, begins: b
         assert writer.execute("SHOW TABLES").fetchall() == [("t",)]
 
 
-def test_an_older_catalog_is_still_found(clients: Any) -> None:
+def test_an_older_catalog_is_still_found(clients: Any, tmp_path: Path, key_file: Path) -> None:
+    """Within a transaction, and once a session begins: no other process can change a file before
+    that, so until then no session asks for the version.
+    """
     writer, other = clients
     engine = context_of(writer).engine
     (old,) = engine.query(control.CATALOG_READ).to_pylist()
@@ -71,9 +74,13 @@ def test_an_older_catalog_is_still_found(clients: Any) -> None:
     writer.execute("FROM t")
     sql = "UPDATE louver_catalog SET version = $1, body = $2"
     engine.run(Statement(sql, (old["version"], old["body"]), kind="write"))
-    for statement in ("FROM t", "BEGIN"):
+    for act in (
+        lambda: writer.execute("BEGIN"),
+        lambda: louver.connect(f"duckdb:///{tmp_path}/x.duckdb", keys=key_file),
+        lambda: writer.execute("FROM t"),
+    ):
         with pytest.raises(louver.VerificationError) as caught:
-            writer.execute(statement)
+            act()
         assert caught.value.code == "catalog.rollback"
 
 

@@ -96,6 +96,8 @@ class Report:
         return [*lines, f"{len(self.differences)} differences", *map(str, self.differences)]
 
 
+#: DuckDB's optimizer converts the bounds of a column, which may be infinite, where TRY is.
+_STATISTICS = "Could not convert Timestamp("
 _ALTERED = re.compile(r"ALTER TABLE (?P<table>\S+) (?P<change>.*)", re.DOTALL)
 
 
@@ -187,6 +189,8 @@ class Pair:
             return False, None
         expected = self._expected(step, entry)
         if "internal" in expected.kind or "fatal" in expected.kind:
+            raise Broken(expected.message)
+        if actual.rows is not None and _STATISTICS in expected.message:
             raise Broken(expected.message)
         if _lost(expected):
             report.conflicts["of plaintext only"] += 1

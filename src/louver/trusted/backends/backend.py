@@ -72,6 +72,7 @@ class Backend:
             tables themselves do.
         concurrent: whether several clients change rows of a table at once, each on a state of its
             own, and side connections see all tables; else every table is counted.
+        embedded: whether a database is a file that one process writes at a time.
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
         unique: what after a column's type makes the server refuse a value twice; "" for none.
@@ -97,6 +98,7 @@ class Backend:
     keys_choose: bool = False
     catalog_counts: bool = True
     concurrent: bool = False
+    embedded: bool = False
     adds_columns: bool = False
     schemas: bool = True
     unique: str = ""

@@ -171,5 +171,6 @@ BACKEND = DuckDB(
     unique="UNIQUE",
     replaces=True,
     concurrent=True,
+    embedded=True,
     settings=_SETTINGS,
 )

@@ -195,7 +195,8 @@ def fork(url: str, keys: str | os.PathLike[str] | KeyRing | None) -> str:
     module.require_database(url)
     ring, engine = open_keys(keys), module.open_url(url)
     try:
-        store = CatalogStore(engine, ring)
+        embedded = backends.named(engine.backend).embedded
+        store = CatalogStore(engine, ring, embedded=embedded)
         return store.fork(lambda old, new: carried_ledger.carry(engine, ring, old, new)).database_id
     finally:
         engine.close()

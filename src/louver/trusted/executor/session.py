@@ -231,7 +231,7 @@ def _context(
     if backend.probe:
         extensions = engine.query(Statement(backend.probe)).column(0).to_pylist()
         backend = backend.having(extensions)
-    store = CatalogStore(engine, keyring, shared=backend.concurrent)
+    store = CatalogStore(engine, keyring, shared=backend.concurrent, embedded=backend.embedded)
     state = State(store.load(), writable=writable)
     state.planning = replace(state.planning, opens_layers=writable)
     state.origins.files = local.files.tables

@@ -6,16 +6,15 @@ that it describes, and compared with the local pin whenever it is read.
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from louver import errors
-from louver.trusted.vault import catalog_text
+from louver.trusted.vault import catalog_text, process_version
 from louver.trusted.vault.catalog import Catalog
-from louver.trusted.vault.pin import Keys, Pin, Pins, PinState
+from louver.trusted.vault.pin import Keys, Pin, Pins, PinState, is_other_file
 from louver.trusted.vault.writers import Versions, Writers, turn, written
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
@@ -41,13 +40,16 @@ class CatalogStore:
     """Loads and saves the catalog of one database through one connection."""
 
     def __init__(
-        self, engine: Engine, keys: Keys, pins: Pins | None = None, *, shared: bool = False
-    ) -> None:
+        self, engine: Engine, keys: Keys, pins: Pins | None = None, *, shared: bool = False,
+        embedded: bool = False,
+    ) -> None:  # fmt: skip
         """A store on `engine`; call `load` first. Where it is ``shared``, rows are written without
-        a new version (`Writers`).
+        a new version (`Writers`); where it is ``embedded``, only this process writes.
         """
         self._engine = engine
-        self.versions = Versions(engine)
+        self._embedded = embedded
+        self._process = process_version.Part(engine.address if embedded else "")
+        self.versions = Versions(engine, self._process)
         self._writers = Writers(engine) if shared else None
         self._beside: CatalogStore | None = None
         self._keys = keys
@@ -81,6 +83,8 @@ class CatalogStore:
             self._pin = self._pins.pin(known, persistent=True)
         if seen is None and self._pin is not None:
             seen = self._pin.read()
+        if self._known is None:
+            self._process.begin()
         names = self._engine.table_names()
         if self._writers is not None:
             self._writers.prepare(names)
@@ -130,6 +134,7 @@ class CatalogStore:
         written. Call `committed` or `rolled_back` when the transaction has ended.
         """
         self.exclude()
+        self._process.begin_saving()
         base = self._base(catalog)
         fresh = catalog.version + 1
         before = (catalog.previous, catalog.stamp)
@@ -154,7 +159,8 @@ class CatalogStore:
         may get it by another call, becomes that version if it was the one before.
         """
         if self._beside is None:
-            self._beside = CatalogStore(self._engine.side(), self._keys, self._pins)
+            side = self._engine.side()
+            self._beside = CatalogStore(side, self._keys, self._pins, embedded=self._embedded)
             self._beside._pin = self._pin
         end, longest_ms = time.monotonic() + _PATIENCE_S, 2
         while True:
@@ -232,18 +238,22 @@ class CatalogStore:
         """Whether the open transaction saves a version."""
         return self._writers is not None and self._writers.excluding
 
-    def committed(self) -> None:
-        """The server has committed the saved version: pin it."""
+    def _ended(self) -> None:
+        """The transaction was committed or undone."""
         if self._writers is not None:
             self._writers.ended()
+        self._process.end_saving()
+
+    def committed(self) -> None:
+        """The server has committed the saved version: pin it."""
+        self._ended()
         if self._pending is not None:
             self._known, self._pending = self._pending, None
             self.pin.advance_catalog(self._known.version, self._known.fingerprint)
 
     def rolled_back(self) -> None:
         """The server has rolled back the saved version: forget it."""
-        if self._writers is not None:
-            self._writers.ended()
+        self._ended()
         self._pending = None
 
     def fork(self, carry: Carry) -> Catalog:
@@ -265,6 +275,7 @@ class CatalogStore:
         catalog.previous, catalog.stamp = catalog_text.fingerprint(text), secrets.token_hex(8)
         text = catalog.to_json()
         replaced = (catalog.version, catalog.database_id, self._seal(catalog, text), version)
+        self._process.begin_saving()
         self._engine.begin()
         try:
             length, head = carry(former, catalog.database_id)
@@ -276,6 +287,8 @@ class CatalogStore:
             if self._engine.in_transaction:
                 self._engine.rollback()
             raise
+        finally:
+            self._ended()
         self._pin = self._pins.pin(catalog.database_id, persistent=bool(self._engine.address))
         for column in self._pins.pin(former).read().stopped:
             self._pin.stop_sums((column[0], column[1]))
@@ -285,12 +298,8 @@ class CatalogStore:
             self._pins.remember(self._engine.address, catalog.database_id)
         return catalog
 
-    @property
-    def _address(self) -> str:
-        return self._engine.address or "this database"
-
     def _error(self, code: str, detail: str = "") -> errors.Error:
-        return errors.make(code, place=self._address, detail=detail)
+        return errors.make(code, place=self._engine.address or "this database", detail=detail)
 
     def _create(self) -> Catalog:
         address = self._engine.address
@@ -328,16 +337,16 @@ class CatalogStore:
             raise self._error("catalog.replaced")
         if known is None:
             for other in self._pins.addresses_of(database_id):
-                if _is_other_file(address, other):
+                if is_other_file(address, other):
                     raise errors.make("catalog.copied", place=address, original=other)
         self._pins.remember(address, database_id)
 
     def _accept(self, catalog: Catalog, fingerprint: str, before: PinState) -> None:
         """Compare with the pin, then advance it, but not to a version that may be rolled back."""
-        seen = _Seen(catalog.version, fingerprint)
+        seen, address = _Seen(catalog.version, fingerprint), self._engine.address or "this database"
         if self._pending == seen:
             return
-        before.check_catalog(catalog.version, fingerprint, catalog.previous, self._address)
+        before.check_catalog(catalog.version, fingerprint, catalog.previous, address)
         if self._engine.in_transaction:
             self._pending = seen
         else:
@@ -373,13 +382,6 @@ class CatalogStore:
     def _write(self, statement: Statement) -> int:
         """Run a statement; a write conflict means that another client was faster."""
         return written(self._engine, statement)
-
-
-def _is_other_file(address: str, known: str) -> bool:
-    """Whether two addresses are of files, and not of the same one."""
-    path, other = address.partition(":")[2], known.partition(":")[2]
-    files = os.path.isfile(path) and os.path.isfile(other)
-    return files and not os.path.samefile(path, other)
 
 
 def _is_strange(name: str) -> bool:

@@ -300,3 +300,10 @@ def _lock(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def is_other_file(address: str, known: str) -> bool:
+    """Whether two addresses are of files, and not of the same one."""
+    path, other = address.partition(":")[2], known.partition(":")[2]
+    files = os.path.isfile(path) and os.path.isfile(other)
+    return files and not os.path.samefile(path, other)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from louver import errors
+from louver.trusted.vault.process_version import Part
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
@@ -98,24 +99,41 @@ class Writers:
 
 
 class Versions:
-    """Looks at the version through one connection."""
+    """Looks at the version through one connection, or at what the ``process`` knows of it, where
+    only this process can have changed it.
+    """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, process: Part) -> None:
         self._engine = engine
+        self._process = process
         self._looked_at = -RECENT_S
 
     def current(self) -> int:
         """The version; -1 where there is none."""
-        version = self._engine.value(control.CATALOG_VERSION)
+        known = self._known()
+        changes = self._process.changes
+        version = self._engine.value(control.CATALOG_VERSION) if known is None else known
         self._looked_at = time.monotonic()
-        return version if isinstance(version, int) else -1
+        if not isinstance(version, int):
+            return -1
+        if not self._engine.in_transaction:
+            self._process.looked(changes, version)
+        return version
+
+    def _known(self) -> int | None:
+        """The version without a look; a transaction may see an earlier one."""
+        return None if self._engine.in_transaction else self._process.version
 
     def expect(self, version: int) -> None:
         """Have `catalog.conflict` raised by the next call of the engine unless this is the version;
         where the engine takes that, what this call sends goes together with the look.
         """
+        known = self._known()
         self._looked_at = time.monotonic()
-        self._engine.expect(control.CATALOG_VERSION, version, outrun)
+        if known is None:
+            self._engine.expect(control.CATALOG_VERSION, version, outrun)
+        elif known != version:
+            raise outrun()
 
     @property
     def is_recent(self) -> bool:

@@ -1,0 +1,108 @@
+"""What a process knows of the version of a catalog is the newest one, or nothing."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import louver
+from louver.trusted.vault.process_version import Part
+from tests.generated import cases, generator
+
+
+def parts(count: int, path: Path) -> list[Part]:
+    return [Part(f"duckdb:{path}") for _ in range(count)]
+
+
+def test_nothing_is_known_without_an_address() -> None:
+    part = Part("")
+    part.begin()
+    part.looked(part.changes, 3)
+    assert part.version is None
+
+
+def test_a_look_from_before_a_save_says_nothing(tmp_path: Path) -> None:
+    reader, writer = parts(2, tmp_path)
+    changes = reader.changes
+    writer.begin_saving()
+    writer.end_saving()
+    reader.looked(changes, 1)
+    assert reader.version is None
+    reader.looked(reader.changes, 2)
+    assert writer.version == 2
+
+
+def test_nothing_is_known_while_somebody_saves(tmp_path: Path) -> None:
+    reader, first, second = parts(3, tmp_path)
+    reader.looked(reader.changes, 1)
+    first.begin_saving()
+    first.begin_saving()
+    second.begin_saving()
+    first.end_saving()
+    first.end_saving()
+    reader.looked(reader.changes, 2)
+    assert reader.version is None
+    second.end_saving()
+    reader.looked(reader.changes, 3)
+    assert reader.version == 3
+
+
+@pytest.mark.parametrize("number", range(cases(200)))
+def test_interleavings(number: int, tmp_path: Path) -> None:
+    """Any order of looks and saves: what is known is what the database has committed."""
+    random: Random = generator(f"process version {number}")
+    clients, committed = parts(4, tmp_path), 0
+    looking: dict[int, tuple[int, int]] = {}
+    saving: set[int] = set()
+    for _ in range(40):
+        client, act = random.randrange(4), random.randrange(4)
+        part = clients[client]
+        if act == 0:
+            looking[client] = (part.changes, committed)
+        elif act == 1 and client in looking:
+            part.looked(*looking.pop(client))
+        elif act == 2:
+            part.begin_saving()
+            saving.add(client)
+        elif client in saving:
+            committed += random.randrange(2)
+            saving.remove(client)
+            if random.randrange(2):
+                # Somebody looks between the commit and the client's word of it.
+                other = clients[random.randrange(4)]
+                other.looked(other.changes, committed)
+            part.end_saving()
+        assert clients[0].version in (None, committed)
+
+
+def test_sessions_at_once_see_every_change_of_the_schema(tmp_path: Path, key_file: Path) -> None:
+    """A column that one session adds is there for the next statement of each."""
+    url = f"duckdb:///{tmp_path}/x.duckdb"
+    wrong: list[Any] = []
+    with louver.connect(url, keys=key_file) as first:
+        first.execute("CREATE TABLE t (c0 INT ENC PRIMARY KEY)")
+        added = threading.Event()
+        count = [1]
+
+        def reads() -> None:
+            with louver.connect(url, keys=key_file) as other:
+                while not added.is_set():
+                    least = count[0]
+                    row = other.execute("SELECT * FROM t WHERE c0 = ?", [1])
+                    if len(row.description) < least:
+                        wrong.append((least, len(row.description)))
+
+        threads = [threading.Thread(target=reads) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for number in range(1, 12):
+            first.execute(f"ALTER TABLE t ADD COLUMN c{number} INT ENC")
+            count[0] = number + 1
+        added.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
