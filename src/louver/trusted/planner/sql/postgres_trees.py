@@ -12,11 +12,14 @@ from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold, keyword
 
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.HEREDOC_STRING)
+#: What may stand in front of a constant of a type: the type, with its precision in brackets.
+_TYPES = Parser.TYPE_TOKENS | {TokenType.INTERVAL, TokenType.VAR, TokenType.R_PAREN}
 #: Kinds of literals that sqlglot and PostgreSQL take for different things.
 _REFUSED = (
     TokenType.NATIONAL_STRING, TokenType.RAW_STRING, TokenType.BYTE_STRING, TokenType.PARAMETER,
@@ -57,8 +60,20 @@ _LEVELS: dict[type[exp.Expr], int] = {
 _FROM_THE_LEFT = frozenset((_OR, _AND, _OTHER, _SUM, _PRODUCT, _POWER, _AT, _COLLATE))
 #: Operators that are one by their class, and bind as tightly as a name does.
 _ATOMS = (exp.Paren, exp.Dot, exp.Any, exp.All, exp.Exists, exp.Subquery)
+#: What a tree is made of beside operators and functions.
+_KNOWN = (
+    *_ATOMS, exp.Alias, exp.AtTimeZone, exp.Boolean, exp.Column, exp.ColumnDef, exp.Create, exp.CTE,
+    exp.Cube, exp.DataType, exp.DataTypeParam, exp.Delete, exp.Distinct, exp.Escape, exp.Fetch,
+    exp.Filter, exp.From, exp.Func, exp.Group, exp.GroupingSets, exp.Having, exp.Identifier,
+    exp.Insert, exp.Interval, exp.Join, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Literal,
+    exp.Merge, exp.Null, exp.Offset, exp.OnConflict, exp.Order, exp.Ordered, exp.RawString,
+    exp.Returning, exp.Rollup, exp.Schema, exp.Select, exp.SetOperation, exp.Star, exp.Table,
+    exp.TableAlias, exp.Tuple, exp.Update, exp.Values, exp.Var, exp.When, exp.Whens, exp.Where,
+    exp.Window, exp.WindowSpec, exp.With, exp.WithinGroup,
+)  # fmt: skip
 _NEGATED = (exp.In, exp.Between, exp.Like, exp.ILike, exp.SimilarTo)
 _TESTS = (exp.Null, exp.Boolean)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike)
 
 _STATEMENTS = (exp.Query, exp.Values, exp.Insert, exp.Update, exp.Delete, exp.Merge)
 _MADE = ("TABLE", "VIEW")
@@ -94,6 +109,10 @@ def require(sql: str, tokens: Sequence[Token], trees: Sequence[exp.Expr | None])
             raise _uncertain(token.text)
         if token.token_type == TokenType.STRING and before is not None:
             _require_own_string(sql, before, token)
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        typed = before.token_type in _TYPES and token.token_type == TokenType.STRING
+        if typed and after.token_type == TokenType.DCOLON:
+            raise _uncertain("a cast of a constant with a type")
     _require_clear_names(tokens)
     _require_no_named_functions(tokens)
     for tree in trees:
@@ -138,7 +157,8 @@ def _require_operator(run: Sequence[Token]) -> None:
 
 def _require_own_string(sql: str, before: Token, token: Token) -> None:
     """A string behind another one goes on with it, and one behind a name is of that type."""
-    if before.token_type in (TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR):
+    word = before.token_type == TokenType.VAR and keyword(before.text) != "ZONE"
+    if word or before.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
         raise _uncertain("a string behind a name or a string")
     if before.end + 1 == token.start and (sql[before.end].isalnum() or sql[before.end] in "_$"):
         raise _uncertain("a string that a name touches")
@@ -191,19 +211,31 @@ def _require_node(node: exp.Expr) -> None:
     elif isinstance(node, exp.CTE):
         if not isinstance(node.this, exp.Query):
             raise _uncertain("a change within WITH")
-    elif isinstance(node, exp.Is):
-        if not isinstance(node.expression, _TESTS):
-            raise _uncertain("IS with a word")
-    elif isinstance(node, exp.Interval):
-        if not isinstance(node.this, exp.Literal) or not node.this.is_string:
-            raise _uncertain("INTERVAL with a number")
-    elif isinstance(node, exp.DataType):
-        if node.is_type(exp.DType.INTERVAL) and node.expressions:
-            raise _uncertain("INTERVAL with a precision")
-    elif isinstance(node, exp.Command | exp.Bracket | exp.Parameter | exp.Placeholder):
+    elif _is_misread(node):
         raise _uncertain(node.key)
     if _is_operator(node):
         _require_level(node)
+    elif not isinstance(node, _KNOWN) and node.find_ancestor(exp.Schema) is None:
+        raise _uncertain(node.key)
+
+
+def _is_misread(node: exp.Expr) -> bool:
+    """Whether a node has a part that PostgreSQL gives to another node, or reads otherwise."""
+    match node:
+        case exp.Is():
+            return not isinstance(node.expression, _TESTS)
+        case exp.Interval():
+            return not isinstance(node.this, exp.Literal) or not node.this.is_string
+        case exp.DataType():
+            return node.is_type(exp.DType.INTERVAL) and bool(node.expressions)
+        case exp.Any() | exp.All():
+            whole = isinstance(node.this, exp.Paren | exp.Query)
+            return not (whole and isinstance(node.parent, _COMPARISONS))
+        case exp.Array():
+            return any(isinstance(part, exp.Query) for part in node.expressions)
+        case exp.Collate():
+            return not isinstance(node.expression, exp.Identifier | exp.Var)
+    return False
 
 
 def _is_operator(node: exp.Expr) -> bool:
