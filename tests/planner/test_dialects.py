@@ -151,6 +151,21 @@ def test_a_session_runs_texts_of_its_own_language_only(open_connection: Open) ->
     assert caught.value.code == "internal"
 
 
+def test_a_definition_of_a_second_name_is_undone(
+    open_both: Callable[[], tuple[Connection, Connection]],
+) -> None:
+    """The mechanism, with DuckDB behind it, which takes `ALTER TABLE t RENAME TO "T"`."""
+    ours, other = open_both()
+    other.execute("CREATE TABLE t (a INTEGER ENC)")
+    with pytest.raises(errors.Error) as caught:
+        other.execute('ALTER TABLE t RENAME TO "T"')
+    assert caught.value.code == "table.capitals"
+    other.execute("INSERT INTO t VALUES (1)")
+    assert ours.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("t",)]
+    ours.execute('ALTER TABLE t RENAME TO "T"')
+    assert ours.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("T",)]
+
+
 def test_a_local_engine_of_another_language_is_refused(
     open_connection: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

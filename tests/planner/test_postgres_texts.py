@@ -11,6 +11,7 @@ from sqlglot.tokens import TokenType
 from louver import errors
 from louver.trusted.planner.sql import dialect, lexer, trees
 from louver.trusted.planner.sql.dialect import DUCKDB, speaking
+from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
 
 POSTGRES = dialect.named("postgres") or DUCKDB
 P = lexer.PARAMETER_PREFIX
@@ -134,6 +135,48 @@ SELECT t.a FROM "T" AS t; SELECT U&"\\0041", a FROM t; SELECT lower(a -> b)
 @pytest.mark.parametrize("sql", [s.strip() for s in NO_TREE.replace("\n", ";").split(";") if s])
 def test_what_is_not_certain_has_no_tree(sql: str) -> None:
     assert trees.parse(sql) is None
+
+
+def catalog_of(*names: str) -> Catalog:
+    """A catalog of tables, views and their columns: `schema.table.column`, or `schema.view`."""
+    catalog = Catalog("x")
+    for name in names:
+        schema, relation, *column = name.split(".")
+        if not column:
+            catalog.objects.append(HomeObject("VIEW", schema, relation, ""))
+            continue
+        known = [t for t in catalog.tables.values() if (t.schema, t.name) == (schema, relation)]
+        table = known[0] if known else Table(schema, relation, 1)
+        table.columns.append(Column(column[0], "text", len(table.columns) + 1))
+        catalog.tables[schema, relation] = table
+    return catalog
+
+
+#: What there was, what there is, and the names of a scope that are one without their capitals.
+MERGED: dict[tuple[tuple[str, ...], tuple[str, ...]], set[str]] = {
+    ((), ("public.t.a", "public.t.A")): {"a", "A"},
+    (("public.t.a",), ("public.T.a",)): {"t", "T"},
+    (("public.v",), ("public.t.a", "public.V")): {"v", "V"},
+    ((), ("public.t.a", "Public.u.a")): {"public", "Public"},
+    ((), ("public.t.a", "public.T")): {"t", "T"},
+    (("public.t.a",), ("public.t.a", "public.u.A", "other.T", "public.A.t")): set(),
+    ((), ("public.t.ä", "public.t.Ä")): set(),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), MERGED)
+def test_names_that_differ_by_capitals_are_refused(
+    before: tuple[str, ...], after: tuple[str, ...]
+) -> None:
+    names = MERGED[before, after]
+    if not names:
+        POSTGRES.require_names(catalog_of(*before), catalog_of(*after))
+        return
+    DUCKDB.require_names(catalog_of(*before), catalog_of(*after))
+    with pytest.raises(errors.Error) as caught:
+        POSTGRES.require_names(catalog_of(*before), catalog_of(*after))
+    assert caught.value.code == "table.capitals"
+    assert all(name in caught.value.message.split() for name in names)
 
 
 #: Statements that have one, with its kind.

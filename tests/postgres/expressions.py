@@ -45,7 +45,7 @@ FORMS: dict[str, list[str]] = {
         "{text} ILIKE {text}", "{text} NOT ILIKE {text}", "{text} LIKE {text} ESCAPE '!'",
         "{text} SIMILAR TO {text}", "{text} ~ {text}", "{text} !~ {text}", "{text} ~* {text}",
         "{text} ~~ {text}", "{text} ^@ {text}", "{ints} @> {ints}", "{ints} <@ {ints}",
-        "{ints} && {ints}", "{int} = ANY({ints})", "{int} <> ALL({ints})",
+        "{ints} && {ints}", "{int} = ANY({ints})", "{int} <> ALL({ints})", "{int} < SOME({ints})",
         "{json} ? {text}", "{json} @> {json}", "{bool} = ANY(ARRAY[{bool}, {bool}])",
         "EXISTS(SELECT 1 WHERE {bool})", "CASE WHEN {bool} THEN {bool} ELSE {bool} END",
         "({int}, {int}) = ({int}, {int})", "{bool}::text::boolean", "starts_with({text}, {text})",

@@ -22,6 +22,8 @@ from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token as SqlToken
 
+from louver.trusted.vault.catalog import Catalog
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
@@ -35,7 +37,7 @@ class Dialect:
     lexeme: re.Pattern[str]
     #: comments that stand within comments
     nests_comments: bool
-    #: a number that sqlglot cuts into two, and how one is written
+    #: a number that sqlglot cuts otherwise, and how one is written
     split_number: re.Pattern[str]
     number: re.Pattern[str]
     #: operators that the engine reads before its other comparisons, and sqlglot along with them
@@ -54,6 +56,8 @@ class Dialect:
     words: Callable[[str, list[SqlToken]], list[SqlToken]] | None = None
     #: raises SqlglotError for trees that the engine may read otherwise, beside those operators
     require: Callable[[str, list[SqlToken], list[exp.Expr | None]], None] | None = None
+    #: raises for names of a changed catalog, beside those before, that are one without capitals
+    require_names: Callable[[Catalog, Catalog], None] = lambda _before, _catalog: None
 
 
 def _string(text: str) -> str:
@@ -80,7 +84,7 @@ DUCKDB = Dialect(
         re.VERBOSE | re.DOTALL,
     ),
     nests_comments=True,
-    split_number=re.compile(r"\d_\d"),
+    split_number=re.compile(r"\d_\d|[\d.][eE]\d+[+-]"),
     number=re.compile(r"\d+(_\d+)*(\.(\d+(_\d+)*)?)?([eE][+-]?\d+(_\d+)*)?"),
     early=frozenset(("==", "~", "~~", "~~*", "^@")),
     late=frozenset(("@", "!")),

@@ -14,7 +14,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from louver.names import keyword
-from louver.trusted.planner.sql import postgres_trees
+from louver.trusted.planner.sql import postgres_names, postgres_trees
 from louver.trusted.planner.sql.dialect import DUCKDB, Dialect
 
 _START = r"A-Za-z_\u0080-\U0010ffff"
@@ -156,7 +156,7 @@ DIALECT = Dialect(
         re.VERBOSE | re.DOTALL,
     ),
     nests_comments=True,
-    split_number=re.compile(r"\d_\d|\b0[xXoObB]"),
+    split_number=re.compile(r"\b0[xXoObB]|" + DUCKDB.split_number.pattern),
     number=re.compile(
         r"0[xX](?:_?[0-9A-Fa-f])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|" + DUCKDB.number.pattern
     ),
@@ -168,4 +168,5 @@ DIALECT = Dialect(
     string=DUCKDB.string,
     words=_words,
     require=postgres_trees.require,
+    require_names=postgres_names.require_distinct,
 )

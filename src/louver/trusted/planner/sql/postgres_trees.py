@@ -18,6 +18,11 @@ from sqlglot.tokens import Token, TokenType
 from louver.names import fold, keyword
 
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.HEREDOC_STRING)
+_VALUES = (
+    *_QUOTED, TokenType.VAR, TokenType.NUMBER, TokenType.R_PAREN, TokenType.R_BRACKET,
+    TokenType.END, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.CURRENT_DATE,
+    TokenType.CURRENT_TIMESTAMP,
+)  # fmt: skip
 #: What may stand in front of a constant of a type: the type, with its precision in brackets.
 _TYPES = Parser.TYPE_TOKENS | {TokenType.INTERVAL, TokenType.VAR, TokenType.R_PAREN}
 #: Kinds of literals that sqlglot and PostgreSQL take for different things.
@@ -33,7 +38,8 @@ _OPERATORS = frozenset(
 )
 #: Words that sqlglot reads as operators, joins or clauses, and PostgreSQL as names or not at all.
 _WORDS = frozenset(
-    "OPERATOR DIV XOR GLOB REGEXP RLIKE SEMI ANTI ASOF POSITIONAL QUALIFY PIVOT UNPIVOT".split()
+    "OPERATOR DIV XOR GLOB REGEXP RLIKE SEMI ANTI ASOF POSITIONAL QUALIFY PIVOT UNPIVOT"
+    " UNKNOWN".split()
 )
 
 _OR, _AND, _NOT, _IS, _COMPARED, _MEMBER, _OTHER, _SUM, _PRODUCT, _POWER, _AT, _COLLATE, _SIGN = (
@@ -73,6 +79,7 @@ _KNOWN = (
 )  # fmt: skip
 _NEGATED = (exp.In, exp.Between, exp.Like, exp.ILike, exp.SimilarTo)
 _TESTS = (exp.Null, exp.Boolean)
+_QUANTIFIERS = ("ALL", "ANY", "SOME")
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike)
 
 _STATEMENTS = (exp.Query, exp.Values, exp.Insert, exp.Update, exp.Delete, exp.Merge)
@@ -107,6 +114,8 @@ def require(sql: str, tokens: Sequence[Token], trees: Sequence[exp.Expr | None])
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.token_type in _REFUSED or (_is_word(token) and keyword(token.text) in _WORDS):
             raise _uncertain(token.text)
+        if token.token_type == TokenType.PLUS and (before is None or not _ends_value(before)):
+            raise _uncertain("a plus sign without effect")
         if token.token_type == TokenType.STRING and before is not None:
             _require_own_string(sql, before, token)
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
@@ -128,6 +137,11 @@ def _uncertain(what: object) -> SqlglotError:
 
 def _is_word(token: Token) -> bool:
     return token.token_type not in _QUOTED
+
+
+def _ends_value(token: Token) -> bool:
+    """Whether a value may end with a token, so that a plus sign behind it adds something to it."""
+    return token.token_type in _VALUES or token.token_type in Parser.TYPE_TOKENS
 
 
 def _is_sign(token: Token) -> bool:
@@ -231,6 +245,8 @@ def _is_misread(node: exp.Expr) -> bool:
         case exp.Any() | exp.All():
             whole = isinstance(node.this, exp.Paren | exp.Query)
             return not (whole and isinstance(node.parent, _COMPARISONS))
+        case exp.Anonymous():
+            return keyword(node.name) in _QUANTIFIERS
         case exp.Array():
             return any(isinstance(part, exp.Query) for part in node.expressions)
         case exp.Collate():

@@ -14,7 +14,8 @@ _HAS_BASE = re.compile("0[xXoObB]")
 
 
 def tokenized(text: str) -> list[Token]:
-    """Sqlglot's tokens, in which a number like 1_000, which it cuts into two, is one without bars.
+    """Sqlglot's tokens, in which a number like 1_000, which it cuts into two, is one without bars,
+    and 1e1+1, which it takes for one, are two and a sign.
 
     Raises:
         TokenError: where the text cannot be cut into tokens.
@@ -40,13 +41,15 @@ def tokenized(text: str) -> list[Token]:
         last = end
         same = end == token.end and digits == token.text
         results.append(token if same else _word(token, digits, token.start, end))
+        if end < token.end:
+            return [*results, *(_moved(word, end + 1) for word in tokenized(text[end + 1 :]))]
     return results
 
 
 def _number(text: str, token: Token) -> tuple[str, int]:
     """The digits of the number that begins with a token, and where it ends."""
     number = spoken().number.match(text, token.start)
-    if number is None or not ("_" in number[0] or _HAS_BASE.match(number[0])):
+    if number is None:
         return token.text, token.end
     digits = number[0].replace("_", "")
     return str(int(digits, 0)) if _HAS_BASE.match(digits) else digits, number.end() - 1
