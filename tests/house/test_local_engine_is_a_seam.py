@@ -111,13 +111,26 @@ def test_protocols_name_no_type_of_an_engine_s_library(module: object) -> None:
     assert libraries.isdisjoint({"duckdb", "psycopg", "adbc_driver_postgresql"})
 
 
-def test_the_language_is_named_in_one_module() -> None:
+def test_languages_are_named_in_modules_of_their_own() -> None:
     named = {
         name
         for name, tree in modules()
         if any(module.startswith("sqlglot.dialects") for module in imported(tree))
     }
-    assert named == {"planner/sql/dialect.py"}
+    assert named == {"planner/sql/dialect.py", "planner/sql/postgres_dialect.py"}
+
+
+def test_nobody_takes_a_language_for_the_session_s() -> None:
+    """`spoken()` says which it is; a row is named by a local engine alone."""
+    rows = {"louver.trusted.planner.sql.dialect.DUCKDB"}
+    users = {name for name, tree in modules() if rows & imported(tree)}
+    assert users == {"planner/sql/postgres_dialect.py"}
+    direct = {
+        name
+        for name, tree in modules()
+        if "louver.trusted.planner.sql.postgres_dialect" in imported(tree)
+    }
+    assert direct == set()
 
 
 def test_listed_modules_exist() -> None:

@@ -13,7 +13,7 @@ import pytest
 from sqlglot import exp
 
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.trees import local_text, parse
+from louver.trusted.planner.sql.trees import local_text, parse, parse_one
 from tests.generated import cases, generator
 from tests.twin import Twin
 
@@ -85,6 +85,25 @@ def test_a_number_with_bars_is_one_token(text: str, number: str, after: str) -> 
     assert tokens[2].text == number
     assert "".join(token.text for token in tokens[3:4]) == after
     assert (tokens[2].start, tokens[-1].end) == (4, 3 + len(text))
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("1e1+1", "1e1 + 1"), ("2*1e1-a", "2 * 1e1 - a"), ("1e+1+1", "1e+1 + 1"),
+    ("1_0.5e1_0-1_0e-2+3", "10.5e10 - 10e-2 + 3"), ("1e5", "1e5"),
+])  # fmt: skip
+def test_a_sign_behind_an_exponent_is_one(text: str, words: str) -> None:
+    tokens = lexer.tokens(f"x = {text}")
+    assert " ".join(token.text for token in tokens[2:]) == words
+    assert tokens[-1].end == 3 + len(text)
+    assert local_text(parse_one(text)) == words
+
+
+def test_a_sum_with_an_exponent_is_what_duckdb_reads(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("sdb")
+    twin.fill("CREATE TABLE t (v INT ENC)", "INSERT INTO t VALUES (1), (20), (30)")
+    for sql in ("SELECT v FROM t WHERE v > 2*1e1+5", "SELECT v * 1e0+1 FROM t",
+                "SELECT count(*) FROM t WHERE v*2 >= 3*1e1+10"):  # fmt: skip
+        twin.run(sql)
 
 
 @pytest.mark.parametrize("text", ["'!'", "'=='", '"@"', "'~'", "'@' AND b == '!'"])

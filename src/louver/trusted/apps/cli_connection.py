@@ -35,8 +35,13 @@ def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[
         policy=options.policy,
         read_only=bool(getattr(options, "read_only", False)),
     )
+    from louver.trusted.client.inside import session_of
+    from louver.trusted.planner.sql.dialect import speaking
+
     try:
-        yield connection
+        # A command reads its arguments, files and lines as the database's own language.
+        with speaking(session_of(connection).dialect):
+            yield connection
     finally:
         connection.close()
 

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from louver import errors
 from louver.trusted.backends.backend import Backend
-from louver.trusted.planner.sql.dialect import LOCAL
+from louver.trusted.planner.sql import dialect
 
 ENGINES: dict[str, tuple[str, str]] = {
     "duckdb": ("louver.trusted.backends.duckdb", "louver.untrusted.engines.duckdb"),
@@ -31,7 +31,7 @@ def named(name: str) -> Backend:
     backend = import_module(ENGINES[name][0]).BACKEND
     if not isinstance(backend, Backend):
         raise errors.make("internal", detail=f"{ENGINES[name][0]} describes no engine")
-    if backend.local_dialect != LOCAL.name:
+    if dialect.named(backend.local_dialect) is None:
         raise errors.make("internal", detail=f"no local engine speaks {backend.local_dialect:.40}")
     return backend
 

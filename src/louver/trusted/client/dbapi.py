@@ -51,6 +51,7 @@ class Connection(Sources):
     def __init__(self, session: Front) -> None:
         """Wrap a session; use `louver.connect`."""
         self._session = session
+        self._dialect = session.dialect
         self._lock = threading.RLock()
 
     @property
@@ -228,6 +229,7 @@ class Cursor:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._dialect = connection._dialect
         #: PEP 249: the default number of rows of `fetchmany`.
         self.arraysize = 1
         self._result: Result | None = None

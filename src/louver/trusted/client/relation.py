@@ -45,7 +45,7 @@ class Relation(Rows, Windows):
         answer: Answer | None = None,
     ) -> None:
         """Use `Connection.sql`."""
-        self._session = session
+        self._session, self._dialect = session, session.dialect
         self._query = query
         self._text = text
         self._parameters = parameters

@@ -20,7 +20,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.attached import schemas_of
 from louver.trusted.executor.local.local import File
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.resolver import TAKES_NAMES
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write.reads import reached
 from louver.trusted.vault.catalog import DATABASE
 
@@ -122,7 +122,7 @@ def require_readable(context: Context, tokens: Sequence[Token]) -> None:
         # What stands behind the word of a command is one token, as in CALL f().
         tokens = [tokens[0], *lexer.tokens(tokens[1].text)]
     said, words = files.said(tokens), {fold(token.text) for token in tokens}
-    by_text = not words.isdisjoint(TAKES_NAMES) or _calls(context, tokens, words)
+    by_text = not words.isdisjoint(spoken().takes_names) or _calls(context, tokens, words)
     if by_text:
         said += files.known
     if _makes_schema(tokens):
@@ -185,7 +185,7 @@ def _calls(context: Context, tokens: Sequence[Token], words: set[str]) -> bool:
     verb, kinds = keyword(tokens[0].text), lexer.words(tokens, 5)
     if verb in _DEFINES and not (verb == "CREATE" and "TABLE" in kinds):
         return False
-    return not reached(context.catalog, words)[0].isdisjoint(TAKES_NAMES)
+    return not reached(context.catalog, words)[0].isdisjoint(spoken().takes_names)
 
 
 def _require_own(

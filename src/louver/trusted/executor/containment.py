@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from louver import errors, extras
 from louver.trusted.executor.local.engine import LocalEngine
+from louver.trusted.planner.sql.dialect import Dialect, speaking, spoken
 from louver.trusted.vault.catalog import Catalog
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ P = ParamSpec("P")
 #: What a face passes on beside `louver.Error`: the end of an iteration, and that who reads the
 #: standard output has left, which programs wait for.
 _PASSED = (errors.Error, StopIteration, BrokenPipeError)
+_ENDS = (errors.Error, BrokenPipeError)
 _SPECIAL = {
     "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__",
     "__arrow_c_stream__", "_repr_html_",
@@ -33,35 +35,42 @@ _OURS = str(Path(__file__).parents[2])
 class Recoverable(Protocol):
     """What can be made fit for the next statement."""
 
+    @property
+    def dialect(self) -> Dialect:
+        """The language of its statements."""
+
     def recover(self) -> None:
         """Let no local engine stay in a transaction, or broken."""
 
 
 @contextmanager
 def contained(session: Recoverable) -> Iterator[None]:
-    """Run a statement. One that fails may leave a local DuckDB in a transaction of its own
-    making, or unable to go on: that is mended before the error is passed on.
+    """Run a statement, in the session's language. One that fails may leave a local engine in a
+    transaction of its own making, or unable to go on: that is mended before the error is passed on.
     """
-    try:
-        yield
-    except BaseException as error:
-        session.recover()
-        if isinstance(error, errors.Error | BrokenPipeError) or not isinstance(error, Exception):
-            raise
-        raise _translated(error) from None
+    with speaking(session.dialect):
+        try:
+            yield
+        except BaseException as error:
+            session.recover()
+            if isinstance(error, _ENDS) or not isinstance(error, Exception):
+                raise
+            raise _translated(error) from None
 
 
 def face(cls: type[T]) -> type[T]:
-    """A class of the public face: nothing but `louver.Error` leaves its methods and properties."""
+    """A class of the public face: nothing but `louver.Error` leaves its methods and properties,
+    which read texts in the language of its objects' session (``_dialect``).
+    """
     for name, value in list(vars(cls).items()):
         if name.startswith("_") and name not in _SPECIAL:
             continue
         if isinstance(value, property) and value.fget is not None:
-            setattr(cls, name, property(guarded(value.fget), doc=value.__doc__))
+            setattr(cls, name, property(_method(value.fget), doc=value.__doc__))
         elif isinstance(value, staticmethod):
             setattr(cls, name, staticmethod(guarded(value.__func__)))
         elif callable(value) and not isinstance(value, type):
-            setattr(cls, name, guarded(value))
+            setattr(cls, name, _method(value))
     return cls
 
 
@@ -75,12 +84,39 @@ def guarded(function: Callable[P, T]) -> Callable[P, T]:
         except _PASSED:
             raise
         except Exception as error:
-            trace = error.__traceback__
-            if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
-                raise  # called with other arguments than it has: nothing of it ran
+            if _ran_nothing(error):
+                raise
             raise _translated(error) from None
 
     return call
+
+
+def _method(function: Callable[P, T]) -> Callable[P, T]:
+    """The same for a method. A session that speaks what is spoken already enters nothing."""
+
+    @wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> T:
+        dialect = given[0]._dialect  # type: ignore[attr-defined]
+        entered = None if dialect is spoken() else speaking(dialect)
+        try:
+            if entered is None:
+                return function(*given, **named)
+            with entered:
+                return function(*given, **named)
+        except _PASSED:
+            raise
+        except Exception as error:
+            if _ran_nothing(error):
+                raise
+            raise _translated(error) from None
+
+    return call
+
+
+def _ran_nothing(error: Exception) -> bool:
+    """Whether a function was called with other arguments than it has."""
+    trace = error.__traceback__
+    return isinstance(error, TypeError) and trace is not None and trace.tb_next is None
 
 
 def recovered(local: LocalEngine, catalog: Catalog) -> None:

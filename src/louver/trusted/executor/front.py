@@ -14,6 +14,7 @@ from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.parameters import Parameters
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import Dialect
 from louver.trusted.vault.catalog import Catalog
 
 Resolve = Callable[[lexer.Text, list[object]], tuple[lexer.Text, list[object], dict[str, object]]]
@@ -132,6 +133,11 @@ class Front(Protocol):
     #: whether BEGIN means anything
     transactional: bool
     closed: bool
+
+    @property
+    def dialect(self) -> Dialect:
+        """The language of its statements."""
+        ...
 
     @property
     def context(self) -> Common: ...

@@ -21,6 +21,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import standing as local
 from louver.trusted.executor.local.frames import held
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import Dialect
 from louver.trusted.planner.sql.trees import parse
 
 Lookup = Callable[[str], object]
@@ -46,7 +47,7 @@ def _words(plain: str) -> frozenset[str]:
 
 
 @lexer.cached
-def _words_again(plain: str) -> frozenset[str]:
+def _words_again(plain: str, _: Dialect) -> frozenset[str]:
     return _words(plain)
 
 

@@ -13,11 +13,11 @@ from louver.trusted.executor import settings
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.resolver import TAKES_NAMES
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write.grammar import TABLE_FUNCTIONS
 
 _CHECKPOINTS = ("checkpoint", "force_checkpoint")
-_CALLED = TABLE_FUNCTIONS | TAKES_NAMES | {"unnest", "test_all_types"}
+_CALLED = TABLE_FUNCTIONS | {"unnest", "test_all_types"}
 
 
 def vacuum(
@@ -52,7 +52,7 @@ def call(
     if name in _CHECKPOINTS:
         context.storage.checkpoint()
         return Answer()
-    known = _CALLED | statements.system_names().functions
+    known = _CALLED | spoken().takes_names | statements.system_names().functions
     macros = {fold(o.name) for o in context.catalog.objects if o.kind == "MACRO"}
     if name not in known | macros:
         if not statements.has_function(name):

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.policy import ANY, Policy
+from louver.trusted.vault.catalog import Catalog
 
 _SHORTEST = 3
 """Shorter names are not compared: too many of them differ in one letter."""
@@ -39,6 +40,13 @@ def require_spelled(
         similar = _similar(entry, names - entries)
         if similar:
             raise _misspelled(f"[{table}] {entry}", "column", f"{label}.{similar}")
+
+
+def require_all_spelled(policy: Policy, catalog: Catalog) -> None:
+    """Do that for every table of a catalog."""
+    tables = {table.label: table for table in catalog.tables.values()}
+    for label, table in tables.items():
+        require_spelled(policy, label, (column.name for column in table.columns), tables)
 
 
 def _similar(name: str, candidates: Collection[str]) -> str:

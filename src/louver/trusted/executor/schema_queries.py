@@ -22,7 +22,8 @@ from louver.trusted.executor.front import Common
 from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.resolver import TAKES_NAMES, Resolver
+from louver.trusted.planner.sql.dialect import spoken
+from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write.reads import names_of, reached
 from louver.trusted.vault.catalog import Catalog
@@ -38,7 +39,7 @@ _WORD = re.compile(r"\w+")
 def asks_schema(context: Common, text: lexer.Text, tokens: Sequence[Token]) -> bool:
     """Whether a query reads something that describes the schema."""
     catalog, words = context.catalog, names_of(tokens)
-    if not words.isdisjoint(TAKES_NAMES):
+    if not words.isdisjoint(spoken().takes_names):
         words |= {fold(inner) for word in words for inner in _WORD.findall(word)}
     local = context.local
     if not _may_ask(local, catalog, words) and not _shows(tokens):

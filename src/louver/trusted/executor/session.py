@@ -48,6 +48,7 @@ from louver.trusted.executor.stopped_sums import Stopped
 from louver.trusted.executor.storage import Parts, Storage
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import speaking
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
@@ -89,15 +90,14 @@ class Session:
         """
         self.closed = False
         local = DuckDBLocalEngine()
+        self.dialect = local.dialect
         try:
-            self.context = _context(
-                engine, keyring, policy, local, modulus_bits, storage, opener, writable
-            )
-            local.rebuild(self.context.catalog)
-            tables = {table.label: table for table in self.context.catalog.tables.values()}
-            for label, table in tables.items():
-                names = (column.name for column in table.columns)
-                policy_spelling.require_spelled(policy, label, names, tables)
+            with speaking(local.dialect):
+                self.context = _context(
+                    engine, keyring, policy, local, modulus_bits, storage, opener, writable
+                )
+                local.rebuild(self.context.catalog)
+                policy_spelling.require_all_spelled(policy, self.context.catalog)
         except BaseException:
             local.close()
             raise
@@ -209,12 +209,13 @@ class Session:
         if self.closed:
             return
         self.closed = True
-        if self.in_transaction:
+        with speaking(self.dialect):
+            if self.in_transaction:
+                with suppress(errors.Error):
+                    self.rollback()
             with suppress(errors.Error):
-                self.rollback()
-        with suppress(errors.Error):
-            sequences.release(self.context)
-        self.context.close()
+                sequences.release(self.context)
+            self.context.close()
 
 
 def _context(
@@ -228,6 +229,8 @@ def _context(
     writable: bool,
 ) -> Context:
     backend = backends.named(engine.backend)
+    if backend.local_dialect != local.dialect.name:
+        raise errors.make("internal", detail=f"no local engine speaks {backend.local_dialect:.40}")
     if backend.probe:
         extensions = engine.query(Statement(backend.probe)).column(0).to_pylist()
         backend = backend.having(extensions)
@@ -271,7 +274,9 @@ def _publish(store: CatalogStore, own: Catalog, number: int, bits: str) -> None:
 
 
 def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
-    """Run one statement."""
+    """Run one statement, which was read in the language of the context's local engine."""
+    if text.dialect is not context.local.dialect:
+        raise errors.make("internal", detail=f"a text of {text.dialect.name} for another language")
     known = repeated.find(context.state, text)
     if known is not None:
         try:

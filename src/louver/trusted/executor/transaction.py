@@ -18,19 +18,17 @@ from louver.trusted.executor.local.object_texts import built_of
 from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.state import Growth
 from louver.trusted.executor.table_basis import require_same
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState
 
 Done = TypeVar("Done")
-_PATIENCE_S, _BRIEF_S = 10.0, 0.1
-"""How long a change of rows waits for a change of the schema, and BEGIN."""
+_PATIENCE_S, _BRIEF_S = 10.0, 0.1  # how long changes of rows wait for one of the schema, and BEGIN
 
 
 def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | None = None) -> None:
-    """Take over what another client has committed, of the tables that a statement may name, or
-    of all; ``seen`` see `CatalogStore.load`.
-    """
+    """Take over what others committed of a statement's tables, or of all (`CatalogStore.load`)."""
     version = context.catalog.version
     if context.store.current_version() != version or not context.store.knows(version):
         loaded = context.store.load(seen)
@@ -244,6 +242,7 @@ def _is_keyed(context: Context, table: Table) -> bool:
 
 def _save(context: Context, before: Catalog, catalog: Catalog) -> None:
     """Write the catalog, unless all that changed is rows of files that lie elsewhere."""
+    spoken().require_names(before, catalog)
     context.columns.note_hints(catalog)
     sequences.save(context.local, catalog)
     if context.backend.catalog_counts or catalog.without_counts() != before.without_counts():

@@ -15,7 +15,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.connection import translated
 from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
-from louver.trusted.planner.sql.resolver import TAKES_NAMES
+from louver.trusted.planner.sql.dialect import DUCKDB
 
 _VALUE, _SHOWN = "louver_value", "SELECT typeof($1), $1::VARCHAR, $1"
 _ABOUT_DATA = "SUMMARY"
@@ -167,7 +167,7 @@ def _read_off(node: Any, ctes: frozenset[str]) -> Iterator[Source]:
     elif kind == "FUNCTION" and "function_name" in node:
         name = fold(node["function_name"])
         yield "call", fold(node["schema"]), name
-        if name in TAKES_NAMES:
+        if name in DUCKDB.takes_names:
             yield from (("text", "", text) for text in _words(node["children"]))
     for part in node.values():
         yield from _read_off(part, ctes)

@@ -20,6 +20,7 @@ from louver.trusted.executor.local.local import (
     Schema,
     Statements,
 )
+from louver.trusted.planner.sql.dialect import Dialect
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 TemporaryState = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
@@ -254,6 +255,9 @@ class Workspace(RowQueries, Protocol):
 
 class LocalEngine(Lifecycle, Settings, Binder, Workspace, Protocol):
     """All of it, with what a session keeps there."""
+
+    #: the language of its SQL, and so of the session's statements
+    dialect: Dialect
 
     @property
     def temporary(self) -> TemporaryTables:

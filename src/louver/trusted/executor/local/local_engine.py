@@ -23,6 +23,7 @@ from louver.trusted.executor.local.duckdb_instances import LIVE, DuckDBKept, opt
 from louver.trusted.executor.local.local import Answers, Parameters
 from louver.trusted.executor.local.repeated import Columns, Repeated
 from louver.trusted.executor.local.temporary import DuckDBTemporary
+from louver.trusted.planner.sql.dialect import DUCKDB
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 from louver.untrusted.engines.interruption import CtrlC
@@ -32,6 +33,8 @@ _MOST_VALUES = 4_096
 
 class DuckDBLocalEngine(DuckDBKept):
     """Both instances with all that a session keeps in them."""
+
+    dialect = DUCKDB
 
     def __init__(self) -> None:
         super().__init__()

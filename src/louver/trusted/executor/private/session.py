@@ -55,6 +55,7 @@ class ProviderSession:
         """``scheme`` answers sums of three or more providers: owf or paillier."""
         self.closed = False
         local = DuckDBLocalEngine()
+        self.dialect = local.dialect
         self.context = ProviderContext(
             fleet,
             scheme,

@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from louver.names import fold, keyword
 from louver.trusted.planner.sql import trees
+from louver.trusted.planner.sql.dialect import Dialect, spoken
 
 _PARTS: dict[type[exp.Expr], str] = {
     exp.Year: "YEAR",
@@ -47,9 +48,13 @@ def _extracted(name: str, value: exp.Expr) -> exp.Expr:
     return exp.Extract(this=exp.Var(this=name), expression=value.copy())
 
 
-@cache
 def parsed(expression: str) -> exp.Expr | None:
-    """The same of a generated column's expression, as DuckDB prints it."""
+    """The same of a generated column's expression, as the local engine prints it."""
+    return _parsed(spoken(), expression)
+
+
+@cache
+def _parsed(_: Dialect, expression: str) -> exp.Expr | None:
     try:
         tree = trees.parse_one(expression.replace("main.", ""))
     except (SqlglotError, RecursionError):

@@ -2,31 +2,42 @@
 
 Everything that cuts a user's text up, reads it as a tree, or prints a tree for the local engine
 takes what is of the language from here. What a server reads is its backend's to print.
+
+A process may hold sessions of several languages. Each session has its local engine's `Dialect`,
+which its front doors enter by `speaking`; whatever reads a text asks for `spoken()` at that time.
+What keeps results by a text keeps them by the dialect too. Outside of a session it is DuckDB's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
 
+from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokens import Token as SqlToken
+
+from louver.trusted.vault.catalog import Catalog
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """One language."""
+    """One language. There is one object of each, so that they are compared and hashed as such."""
 
     #: sqlglot's name of it, which backends say whose plain text means the same there
     name: str
     #: sqlglot's tokens, parser and printer of it
-    sqlglot: type[SqlglotDialect]
+    sqlglot: SqlglotDialect
     #: what may hide a placeholder or a semicolon, one group each, and the placeholders themselves
     lexeme: re.Pattern[str]
     #: comments that stand within comments
     nests_comments: bool
-    #: a number that sqlglot cuts into two, and how one is written
+    #: a number that sqlglot cuts otherwise, and how one is written
     split_number: re.Pattern[str]
     number: re.Pattern[str]
     #: operators that the engine reads before its other comparisons, and sqlglot along with them
@@ -41,6 +52,12 @@ class Dialect:
     placeholder: Callable[[int | str], str]
     #: a text as a literal
     string: Callable[[str], str]
+    #: the words of a text, where sqlglot's tokens of it are others
+    words: Callable[[str, list[SqlToken]], list[SqlToken]] | None = None
+    #: raises SqlglotError for trees that the engine may read otherwise, beside those operators
+    require: Callable[[str, list[SqlToken], list[exp.Expr | None]], None] | None = None
+    #: raises for names of a changed catalog, beside those before, that are one without capitals
+    require_names: Callable[[Catalog, Catalog], None] = lambda _before, _catalog: None
 
 
 def _string(text: str) -> str:
@@ -49,7 +66,7 @@ def _string(text: str) -> str:
 
 DUCKDB = Dialect(
     name="duckdb",
-    sqlglot=DuckDB,
+    sqlglot=DuckDB(),
     lexeme=re.compile(
         r"""(?P<string>'(?:[^']|'')*')
           | (?P<escape>\b[eE]'(?:[^'\\]|\\.|'')*')
@@ -67,7 +84,7 @@ DUCKDB = Dialect(
         re.VERBOSE | re.DOTALL,
     ),
     nests_comments=True,
-    split_number=re.compile(r"\d_\d"),
+    split_number=re.compile(r"\d_\d|[\d.][eE]\d+[+-]"),
     number=re.compile(r"\d+(_\d+)*(\.(\d+(_\d+)*)?)?([eE][+-]?\d+(_\d+)*)?"),
     early=frozenset(("==", "~", "~~", "~~*", "^@")),
     late=frozenset(("@", "!")),
@@ -77,5 +94,40 @@ DUCKDB = Dialect(
     string=_string,
 )
 
-LOCAL = DUCKDB
-"""The language of the local engine there is."""
+_SPOKEN: ContextVar[Dialect] = ContextVar("louver_dialect", default=DUCKDB)
+
+spoken: Callable[[], Dialect] = _SPOKEN.get
+"""The language of the session that runs now."""
+
+_ELSEWHERE = {"postgres": "louver.trusted.planner.sql.postgres_dialect"}
+"""Modules of the languages that most processes do not speak, each with its `DIALECT`."""
+
+
+def named(name: str) -> Dialect | None:
+    """The language of a name; None for one that no local engine speaks."""
+    if name == DUCKDB.name:
+        return DUCKDB
+    module = _ELSEWHERE.get(name)
+    dialect = None if module is None else import_module(module).DIALECT
+    return dialect if isinstance(dialect, Dialect) else None
+
+
+class speaking:  # noqa: N801
+    """Read texts in a session's language within a block, in this thread or task alone. Threads that
+    begin within it do not inherit it, and a generator must not yield in it.
+    """
+
+    __slots__ = ("_before", "_dialect")
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._before: Token[Dialect] | None = None
+
+    def __enter__(self) -> None:
+        self._before = _SPOKEN.set(self._dialect)
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            _SPOKEN.reset(self._before)

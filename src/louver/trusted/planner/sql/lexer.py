@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar, overload
 
@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.planner.sql.dialect import LOCAL
+from louver.trusted.planner.sql.dialect import Dialect, spoken
 from louver.trusted.planner.sql.tokenizer import tokenized
 
 Done = TypeVar("Done")
@@ -28,8 +28,6 @@ of a thousand rows is a long one.
 """
 
 _WRITTEN_OUT = re.compile(r"'|(?<![\w$])\d")
-# Looked up once: texts of known shapes take as little time as they can.
-_LEXEME, _PLACEHOLDER, _STRING = LOCAL.lexeme, LOCAL.placeholder, LOCAL.string
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +37,14 @@ class Text:
     ``home`` is what the local DuckDB runs; ``plain`` is what sqlglot reads, in which every
     placeholder is an identifier and every comment is blank, for sqlglot does not know GROUP BY
     where one stands between the words; ``parameters`` are the keys of the placeholders in order:
-    an integer (1-based) for ``?`` and ``$1``, a string for ``$name`` and ``:name``.
+    an integer (1-based) for ``?`` and ``$1``, a string for ``$name`` and ``:name``. A session runs
+    texts of its own ``dialect`` only.
     """
 
     home: str
     plain: str
     parameters: tuple[int | str, ...]
+    dialect: Dialect = field(default_factory=spoken)
 
 
 def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
@@ -62,17 +62,19 @@ def comes_again(text: str, longest: int = _LONGEST_KEPT) -> bool:
 
 
 def cached(function: Callable[..., Done]) -> Callable[..., Done]:
-    """What a function finds out about a text, of many short ones and of few long ones."""
+    """What a function finds out about a text, of many short ones and of few long ones. The text is
+    its first argument, and the language that is spoken the second.
+    """
     short, long = lru_cache(256)(function), lru_cache(8)(function)
 
     def known(text: str, *more: object) -> Done:
-        return (short if len(text) <= _LONGEST_KEPT else long)(text, *more)
+        return (short if len(text) <= _LONGEST_KEPT else long)(text, spoken(), *more)
 
     return known
 
 
 @cached
-def _split_again(sql: str, names: frozenset[str]) -> tuple[Text, ...]:
+def _split_again(sql: str, _: Dialect, names: frozenset[str]) -> tuple[Text, ...]:
     return tuple(_split(sql, names))
 
 
@@ -81,7 +83,7 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
     home: list[str] = []
     plain: list[str] = []
     parameters: list[int | str] = []
-    numbered = 0
+    numbered, dialect = 0, spoken()
 
     def close() -> None:
         nonlocal numbered
@@ -90,7 +92,7 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
         if _has_words(text):
             # The placeholders of what is prepared get their values later, by EXECUTE.
             keys = () if _PREPARE.match(text) else tuple(parameters)
-            statements.append(Text(text.strip(), "".join(plain).strip(), keys))
+            statements.append(Text(text.strip(), "".join(plain).strip(), keys, dialect))
         home.clear()
         plain.clear()
         parameters.clear()
@@ -104,7 +106,7 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
             home.append(piece)
             plain.append(blanked(piece) if _is_comment(match, piece) else piece)
             continue
-        home.append(piece if piece[0] != ":" else _PLACEHOLDER(piece[1:]))
+        home.append(piece if piece[0] != ":" else dialect.placeholder(piece[1:]))
         plain.append(f" {PARAMETER_PREFIX}{len(parameters)} ")
         parameters.append(key)
         numbered += isinstance(key, int)
@@ -135,17 +137,19 @@ def filled(sql: str, texts: Mapping[str, str]) -> str:
             pieces.append(piece)
             continue
         numbered += isinstance(key, int)
-        pieces.append(texts.get(fold(str(key)), _PLACEHOLDER(key)))
+        pieces.append(texts.get(fold(str(key)), spoken().placeholder(key)))
     return "".join(pieces)
 
 
-@lru_cache(maxsize=1024)
 def renumbered(text: str, after: int) -> str:
     """The same text with placeholders that follow so many others: `$1` is `$3` after two."""
-    if not after:
-        return text
+    return _renumbered(spoken(), text, after) if after else text
+
+
+@lru_cache(maxsize=1024)
+def _renumbered(dialect: Dialect, text: str, after: int) -> str:
     return "".join(
-        _PLACEHOLDER(int(match["numbered"][1:]) + after)
+        dialect.placeholder(int(match["numbered"][1:]) + after)
         if match is not None and match["numbered"]
         else piece
         for match, piece in _pieces(text)
@@ -156,8 +160,8 @@ def _pieces(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
     """A text from its beginning to its end: what hides nothing, or stands between dollar quotes, as
     it is, and each other lexeme with its match.
     """
-    position = 0
-    while (match := _LEXEME.search(sql, position)) is not None:
+    position, lexeme = 0, spoken().lexeme
+    while (match := lexeme.search(sql, position)) is not None:
         if position < match.start():
             yield None, sql[position : match.start()]
         position = match.end()
@@ -180,7 +184,7 @@ _FENCE = re.compile(r"/\*|\*/")
 
 def _end_of_comment(sql: str, position: int) -> int:
     """The end of a comment that is open at a position; comments may stand within comments."""
-    depth, deeper = 1, int(LOCAL.nests_comments)
+    depth, deeper = 1, int(spoken().nests_comments)
     while depth and (fence := _FENCE.search(sql, position)) is not None:
         depth += deeper if fence[0] == "/*" else -1
         position = fence.end()
@@ -211,11 +215,11 @@ def blanked(comment: str) -> str:
 def tokens(text: str) -> list[Token]:
     """Sqlglot's tokens of a text; raises ``sql.syntax`` where it cannot be cut into tokens."""
     again = PARAMETER_PREFIX in text and comes_again(text)
-    return list(_tokens_again(text)) if again else _tokens(text)
+    return list(_tokens_again(spoken(), text)) if again else _tokens(text)
 
 
 @lru_cache(maxsize=256)
-def _tokens_again(text: str) -> tuple[Token, ...]:
+def _tokens_again(_: Dialect, text: str) -> tuple[Token, ...]:
     return tuple(_tokens(text))
 
 
@@ -320,9 +324,10 @@ def with_parameters(of: Shape, values: Sequence[object]) -> Shape:
     """
     pieces = [of.key]
     literals = list(of.literals)
+    string = spoken().string
     for value in values:
         if is_open_text(value):
-            literals.append(_STRING(str(value)))
+            literals.append(string(str(value)))
             pieces.append("\x02str")
             continue
         literals.append(str(value) if isinstance(value, int) else "")

@@ -15,7 +15,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.dialect import LOCAL
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.vault.types import decimal_width
@@ -154,7 +154,7 @@ def _text(position: int, scope: Scope) -> str:
         return f"CAST('{value}' AS TIMESTAMP)"
     if isinstance(value, date):
         return f"CAST('{value}' AS DATE)"
-    return LOCAL.string(str(value))
+    return spoken().string(str(value))
 
 
 def fixed_literals(

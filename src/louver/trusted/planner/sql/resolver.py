@@ -11,25 +11,28 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.dialect import LOCAL
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import DATABASE, TEMPORARY, Catalog, Table
 
-TAKES_NAMES, _PIVOTS = LOCAL.takes_names, LOCAL.pivots
 _NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
 
 
 def pivots(tokens: Sequence[Token]) -> bool:
     """Whether a statement has a PIVOT or UNPIVOT. Which columns it gives may depend on the rows."""
-    return any(fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS for t in tokens)
+    return bool(_pivot_words(tokens))
+
+
+def _pivot_words(tokens: Sequence[Token]) -> list[Token]:
+    words = spoken().pivots
+    return [t for t in tokens if fold(t.text) in words and t.token_type not in _NO_WORDS]
 
 
 def lists_values(sql: str, tokens: Sequence[Token]) -> bool:
     """Whether every PIVOT of a query says which values it takes, so that its columns are known."""
     tree = parse(sql)
     nodes = [] if tree is None else list(tree.find_all(exp.Pivot))
-    words = [t for t in tokens if fold(t.text) in _PIVOTS and t.token_type not in _NO_WORDS]
-    return len(nodes) == len(words) and all(
+    return len(nodes) == len(_pivot_words(tokens)) and all(
         node.args.get("unpivot") or _lists(node.args.get("fields") or node.expressions)
         for node in nodes
     )
@@ -113,10 +116,11 @@ class Resolver:
 
     def _takes_names(self, words: Sequence[str]) -> bool:
         """Whether a source is a function that takes a table or a query as an argument."""
+        takers = spoken().takes_names
         if self.tree is None:
-            return any(word in TAKES_NAMES and after == "(" for word, after in pairwise(words))
+            return any(word in takers and after == "(" for word, after in pairwise(words))
         calls = (node.this for node in self.tree.find_all(exp.Table))
-        return any(isinstance(call, exp.Func) and fold(call.name) in TAKES_NAMES for call in calls)
+        return any(isinstance(call, exp.Func) and fold(call.name) in takers for call in calls)
 
     def table(self, node: exp.Table) -> Table | None:
         """The catalog's table of a reference; None for views, CTEs, functions and files."""

@@ -12,10 +12,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from louver.trusted.planner.sql.dialect import LOCAL
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.tokenizer import tokenized
 
-_DIALECT = LOCAL.sqlglot()
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 #: What both sqlglot and the engine read before operators that are early or late.
 _OPERANDS = (
@@ -29,11 +28,11 @@ def local_text(node: exp.Expr) -> str:
     """A tree as text for the local engine, or for providers, whose language is the same; a text for
     any other server is its backend's to print.
     """
-    return str(node.sql(LOCAL.name))
+    return str(node.sql(spoken().name))
 
 
 def parse(sql: str) -> exp.Expr | None:
-    """Sqlglot's tree, or None for what only DuckDB understands."""
+    """Sqlglot's tree, or None for what only the local engine understands."""
     try:
         trees = parse_all(sql)
     except (SqlglotError, RecursionError):
@@ -59,13 +58,18 @@ def parse_all(sql: str) -> list[exp.Expr | None]:
     Raises:
         SqlglotError: where it cannot be read.
     """
-    tokens = tokenized(sql)
+    dialect, tokens = spoken(), tokenized(sql)
     for token in tokens:
         token.comments.clear()
-    trees = _DIALECT.parser().parse(tokens, sql)
+    try:
+        trees = dialect.sqlglot.parser().parse(tokens, sql)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise SqlglotError("the parser fails on this text") from None
     spelled = {token.text for token in tokens if token.token_type not in _QUOTED}
-    if spelled & LOCAL.late or (spelled & LOCAL.early and not all(map(_is_plain, trees))):
+    if spelled & dialect.late or (spelled & dialect.early and not all(map(_is_plain, trees))):
         raise SqlglotError("operators whose order is another one in DuckDB")
+    if dialect.require is not None:
+        dialect.require(sql, tokens, trees)
     for tree in trees:
         _bracket_negations(tree)
     return trees

@@ -1,0 +1,172 @@
+"""PostgreSQL's language.
+
+Tokens are PostgreSQL's: strings with escapes and names by code points are decoded, since what
+reads tokens looks for names in them, and numbers are written as decimal ones. Trees are those of
+sqlglot of which `postgres_trees.require` is certain.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, TokenType
+
+from louver.names import keyword
+from louver.trusted.planner.sql import postgres_names, postgres_trees
+from louver.trusted.planner.sql.dialect import DUCKDB, Dialect
+
+_START = r"A-Za-z_\u0080-\U0010ffff"
+#: What a name may go on with: where it does, no E'' string, dollar quote or placeholder begins.
+_ALONE = rf"(?<![{_START}0-9$])"
+_ESCAPED = r"'(?:[^'\\]|\\.|'')*'"
+#: A string goes on behind a line's end, and its escapes go on with it.
+_CONTINUED = rf"(?:(?:[ \t\f\v]|--[^\r\n]*)*[\r\n](?:[ \t\n\r\f\v]|--[^\r\n]*[\r\n])*{_ESCAPED})*"
+#: No group of placeholders that PostgreSQL does not have: `?` is an operator, `:` cuts arrays.
+_NEVER = "(?!)"
+
+
+def _words(text: str, raw: list[Token]) -> list[Token]:
+    """Sqlglot's tokens with strings and names decoded."""
+    results: list[Token] = []
+    position = 0
+    while position < len(raw):
+        token, size = raw[position], 1
+        start = text[token.start]
+        if token.token_type == TokenType.BYTE_STRING and start in "eE":
+            _require_whole(text, raw, position)
+            token = _as(token, TokenType.STRING, _escapes(text[token.start + 2 : token.end]))
+        elif start in "uU" and text[token.start + 1 : token.start + 2] == "&":
+            token, size = _by_code_points(text, raw, position)
+        results.append(token)
+        position += size
+    return results
+
+
+def _as(token: Token, kind: TokenType, text: str, end: int | None = None) -> Token:
+    last = token.end if end is None else end
+    return Token(kind, text, token.line, token.col, token.start, last, token.comments)
+
+
+def _require_whole(text: str, raw: list[Token], position: int) -> None:
+    """Refuse a string with escapes that goes on behind a line's end: sqlglot forgets its kind."""
+    if position + 1 < len(raw):
+        after = raw[position + 1]
+        if text[after.start] == "'" and "\n" in text[raw[position].end : after.start]:
+            raise TokenError("a string with escapes that is continued")
+
+
+_SHORT = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9}
+_ESCAPE = re.compile(
+    r"''|\\(?:(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9A-Fa-f]{1,2})"
+    r"|u(?P<four>[0-9A-Fa-f]{4})|U(?P<eight>[0-9A-Fa-f]{8})|(?P<other>.))|(?P<plain>[^'\\]+)",
+    re.DOTALL,
+)
+
+
+def _escapes(body: str) -> str:
+    """What a string with escapes says, which may be written byte by byte."""
+    result = bytearray()
+    for match in _ESCAPE.finditer(body):
+        if match["octal"]:
+            result.append(int(match["octal"], 8) & 0xFF)
+        elif match["hex"]:
+            result.append(int(match["hex"], 16))
+        elif match["four"] or match["eight"]:
+            # Both halves of a pair are written one after the other, and joined at the end.
+            code = int(match["four"] or match["eight"], 16)
+            result += _character(code).encode("utf-16-le", "surrogatepass").decode(
+                "utf-16-le", "surrogatepass"
+            ).encode("utf-8", "surrogatepass")  # fmt: skip
+        elif match["other"] in ("u", "U"):
+            raise TokenError("an escape of a character without its number")
+        elif match["other"]:
+            short = _SHORT.get(match["other"])
+            result += bytes((short,)) if short else match["other"].encode()
+        else:
+            result += (match["plain"] or "'").encode()
+    try:
+        decoded = result.decode("utf-8", "surrogatepass")
+        return decoded.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeError:
+        raise TokenError("a string that is not Unicode") from None
+
+
+def _character(code: int) -> str:
+    if code > 0x10FFFF:
+        raise TokenError("a character beyond Unicode")
+    return chr(code)
+
+
+def _by_code_points(text: str, raw: list[Token], position: int) -> tuple[Token, int]:
+    """The token of U&'…' or U&"…", with UESCAPE behind it, and how many of sqlglot's it is."""
+    first, size = raw[position], 1
+    kind, last = TokenType.STRING, first
+    if first.token_type != TokenType.UNICODE_STRING:
+        at = position + 2
+        quoted = at < len(raw) and raw[at].start == first.start + 2
+        if first.end != first.start or not quoted or text[raw[at].start] not in "'\"":
+            return first, 1  # a name, and the operator &
+        last, size = raw[at], 3
+        kind = TokenType.IDENTIFIER if text[last.start] == '"' else TokenType.STRING
+    mark, body = text[first.start + 2], text[first.start + 3 : last.end]
+    escape, behind = "\\", raw[position + size : position + size + 2]
+    if len(behind) == 2 and keyword(behind[0].text) == "UESCAPE":
+        escape, last, size = behind[1].text, behind[1], size + 2
+    if len(escape) != 1 or escape in "+'\" \t\n\r\f\v" or escape in "0123456789abcdefABCDEF":
+        raise TokenError("UESCAPE of a character that cannot be one")
+    return _as(first, kind, _code_points(body.replace(mark * 2, mark), escape), last.end), size
+
+
+def _code_points(body: str, escape: str) -> str:
+    sign = re.escape(escape)
+    pattern = rf"{sign}(?:([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}})|({sign})|)"
+
+    def character(match: re.Match[str]) -> str:
+        if match[3]:
+            return escape
+        if not (match[1] or match[2]):
+            raise TokenError("an escape of a character without its number")
+        return _character(int(match[1] or match[2], 16))
+
+    try:
+        pairs = re.sub(pattern, character, body).encode("utf-16-le", "surrogatepass")
+        return pairs.decode("utf-16-le")
+    except UnicodeError:
+        raise TokenError("half of a pair of surrogates") from None
+
+
+DIALECT = Dialect(
+    name="postgres",
+    sqlglot=Postgres(),
+    lexeme=re.compile(
+        rf"""(?P<string>'(?:[^']|'')*')
+          | (?P<escape>{_ALONE}[eE]{_ESCAPED}{_CONTINUED})
+          | (?P<quoted>"(?:[^"]|"")*")
+          | (?P<comment>--[^\r\n]*)
+          | (?P<block>/\*)
+          | (?P<dollar>{_ALONE}\$(?:[{_START}][{_START}0-9]*)?\$)
+          | (?P<numbered>{_ALONE}\$\d+)
+          | (?P<named>{_NEVER})
+          | (?P<question>{_NEVER})
+          | (?P<colon>{_NEVER}(?P<colon_name>{_NEVER}))
+          | (?P<semicolon>;)
+        """,
+        re.VERBOSE | re.DOTALL,
+    ),
+    nests_comments=True,
+    split_number=re.compile(r"\b0[xXoObB]|" + DUCKDB.split_number.pattern),
+    number=re.compile(
+        r"0[xX](?:_?[0-9A-Fa-f])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|" + DUCKDB.number.pattern
+    ),
+    early=frozenset(),
+    late=frozenset(),
+    takes_names=frozenset(),
+    pivots=frozenset(),
+    placeholder=DUCKDB.placeholder,
+    string=DUCKDB.string,
+    words=_words,
+    require=postgres_trees.require,
+    require_names=postgres_names.require_distinct,
+)
