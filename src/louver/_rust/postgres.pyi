@@ -21,7 +21,7 @@ class Refused(Exception):
     """The client does not do what the server asks for; args say what."""
 
 _Column = tuple[str, int, int, int, int]
-_Value = None | bool | int | float | str | bytes | tuple[pa.Array, int]
+_Value = None | bool | int | float | str | bytes | tuple[str, int] | tuple[pa.Array, int]
 
 @final
 class Session:
