@@ -58,6 +58,11 @@ class PostgresConnection(LocalConnection):
         inferred = self.raw.describe(sql)[0]
         return values_given.sent(own, values_given.own_types(own, inferred))
 
+    def numbers(self, names: Sequence[str]) -> list[int]:
+        """The numbers of types by their names."""
+        with translated():
+            return self._types.numbers(self.raw, names)
+
     def table(self, reply: Reply) -> pa.Table:
         """The rows of a reply."""
         _, columns, arrays = reply

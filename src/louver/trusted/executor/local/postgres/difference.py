@@ -8,8 +8,9 @@ means another row within the transaction. All is undone afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,17 +18,22 @@ import pyarrow.compute as pc
 from louver import errors
 from louver.names import quoted
 from louver.trusted.executor.local.local import Described, Parameters
+from louver.trusted.executor.local.postgres import bound_rows
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.failures import translated
 
 _PLACE, _TABLE, _ORDINAL = "louver_place", "louver_table", "louver_ordinal"
 _FILL = "louver_fill"
-_WRITABLE = (
-    "SELECT attname::text FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0"
-    " AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
+#: Of a domain the type that it is of.
+_COLUMNS = (
+    "SELECT a.attname::text, coalesce(nullif(t.typbasetype, 0), t.oid)::bigint"
+    " FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid"
+    " WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped"
+    " AND a.attgenerated = '' ORDER BY a.attnum"
 )
 _NODES = (
-    "SELECT coalesce(sum(relfilenode::bigint), 0) FROM pg_class WHERE oid IN"
-    " (SELECT relid FROM pg_partition_tree($1::regclass) UNION SELECT $1::regclass)"
+    "SELECT coalesce(sum(relfilenode::bigint), 0)::bigint FROM pg_catalog.pg_class WHERE oid IN"
+    " (SELECT relid FROM pg_catalog.pg_partition_tree($1::regclass) UNION SELECT $1::regclass)"
 )
 
 
@@ -92,72 +98,101 @@ def run(
     Raises:
         errors.Error: PostgreSQL's own, where the statement fails on these rows.
     """
-    connection.execute("SET LOCAL session_replication_role = replica")
-    places = {table.path: _fill(connection, table) for table in filled}
-    connection.execute("SET LOCAL session_replication_role = origin")
-    nodes = {table.path: _node(connection, table) for table in filled if table.is_watched}
-    tag, columns, arrays = connection.run(sql, parameters)
-    described = connection.described(columns)
-    rows = connection.table((tag, columns, arrays)) if columns else None
-    if not deferred:
-        connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    places, nodes = _fill(connection, filled)
+    watched = [table for table in filled if table.is_watched]
+    checks = [] if deferred else ["SET CONSTRAINTS ALL IMMEDIATE"]
+    with translated(sql):
+        given = connection.given(sql, parameters)
+        replies = connection.raw.run(
+            [(sql, given), *((text, []) for text in checks)]
+            + [step for table in watched for step in ((_NODES, [table.path]), _after(table))]
+        )
+    (tag, columns, _), looks = replies[0], replies[1 + len(checks) :]
     changed = {}
-    for table in filled:
-        if not table.is_watched:
-            continue
-        if _node(connection, table) != nodes[table.path]:
+    for table, node, after in zip(watched, looks[::2], looks[1::2], strict=True):
+        if node[2][0].to_pylist() != nodes[table.path]:
             # Of another file, as after TRUNCATE in a function, places begin anew.
             raise errors.make("sql.unsupported", statement="A change that replaces a table's file")
-        changed[table.schema, table.name] = _changed(connection, table, places[table.path])
+        changed[table.schema, table.name] = _changed(connection.table(after), places[table.path])
     count = tag.rpartition(" ")[2]
-    return Outcome(changed, int(count) if count.isdecimal() else -1, described, rows)
+    rows = connection.table(replies[0]) if columns else None
+    affected = int(count) if count.isdecimal() else -1
+    return Outcome(changed, affected, connection.described(columns), rows)
 
 
-def _node(connection: PostgresConnection, table: Filled) -> int:
-    """Another number when the rows are in another file."""
-    row = connection.fetchone(_NODES, [table.path])
-    return int(row[0]) if row else 0
+def _after(table: Filled) -> tuple[str, list[object]]:
+    return (
+        f"SELECT tableoid::bigint AS {_TABLE}, ctid::text AS {_PLACE}, t.* FROM {table.path} AS t"
+    ), []
 
 
-def _fill(connection: PostgresConnection, table: Filled) -> pa.Table:
-    """Put the rows of a table into it; their places in order. Foreign keys and triggers keep quiet,
-    and generated columns are computed.
+def _fill(
+    connection: PostgresConnection, filled: Sequence[Filled]
+) -> tuple[dict[str, pa.Table], dict[str, list[object]]]:
+    """Put the rows of tables into them; their places in order, and the numbers of their files.
+    Foreign keys and triggers keep quiet, and generated columns are computed.
     """
-    rows = table.rows
-    writable = [name for (name,) in connection.fetchall(_WRITABLE, [table.path])]
-    if not writable or not {*rows.column_names}.issuperset(writable):
+    with translated():
+        facts = connection.raw.run(
+            [
+                step
+                for table in filled
+                for step in ((_COLUMNS, [table.path]), (_NODES, [table.path]))
+            ]
+        )
+        columns = [
+            dict(zip(names.to_pylist(), types.to_pylist(), strict=True))
+            for _, _, (names, types) in facts[::2]
+        ]
+        nodes = {
+            table.path: node.to_pylist()
+            for table, (_, _, (node,)) in zip(filled, facts[1::2], strict=True)
+        }
+    steps = [
+        _insertion(connection, table, types, number)
+        for number, (table, types) in enumerate(zip(filled, columns, strict=True))
+    ]
+    first, last = (f"SET LOCAL session_replication_role = {role}" for role in ("replica", "origin"))
+    with translated():
+        replies = connection.raw.run([(first, []), *steps, (last, [])])[1:-1]
+    places = {}
+    for table, reply in zip(filled, replies, strict=True):
+        places[table.path] = connection.table(reply)
+        if places[table.path].num_rows != table.rows.num_rows:
+            raise errors.make("internal", detail=f"rows of {table.path} were not filled in")
+    return places, nodes
+
+
+def _insertion(
+    connection: PostgresConnection, table: Filled, types: Mapping[str, int], number: int
+) -> tuple[str, list[Any]]:
+    """The statement that puts rows in and returns their places in order: one that reads rows in
+    order inserts them one by one, and returns them so. (COPY would not say where a row went.)
+    """
+    rows, listed = table.rows, ", ".join(map(quoted, types))
+    if not types or not {*rows.column_names}.issuperset(types):
         # A column that is left out would get its default.
         raise errors.make("internal", detail=f"rows of {table.path} lack columns")
-    ordinal = pa.array(range(rows.num_rows), pa.int64())
-    if not rows.num_rows:
-        return pa.table({_TABLE: pa.array([], pa.int64()), _PLACE: pa.array([], pa.string())})
-    listed = ", ".join(map(quoted, writable))
-    # A statement that reads rows in order inserts them one by one and returns them in that order;
-    # COPY alone would not say where a row went.
-    items = "".join(f", {quoted(name)}" for name in writable)
-    source = f"pg_temp.{_FILL}"
-    connection.execute(
-        f"CREATE TEMP TABLE {_FILL} AS SELECT 0::bigint AS {_ORDINAL}{items}"
-        f" FROM {table.path} WITH NO DATA"
-    )
-    with_ordinal = rows.select(writable).add_column(0, _ORDINAL, ordinal)
-    connection.fill(source, [_ORDINAL, *writable], with_ordinal)
-    places = connection.fetch_arrow(
+    few = bound_rows.source(rows.select([*types]), types, _ORDINAL)
+    if few is None:
+        few = source, _ = f"pg_temp.{_FILL}_{number}", []
+        items = "".join(f", {quoted(name)}" for name in types)
+        connection.execute(
+            f"CREATE TEMP TABLE {_FILL}_{number} ON COMMIT DROP AS SELECT 0::bigint AS {_ORDINAL}"
+            f"{items} FROM {table.path} WITH NO DATA"
+        )
+        ordinals = pa.array(range(rows.num_rows), pa.int64())
+        with_ordinals = rows.select([*types]).add_column(0, _ORDINAL, ordinals)
+        connection.fill(source, [_ORDINAL, *types], with_ordinals)
+    return (
         f"INSERT INTO {table.path} ({listed}) OVERRIDING SYSTEM VALUE"
-        f" SELECT {listed} FROM {source} ORDER BY {_ORDINAL}"
+        f" SELECT {listed} FROM {few[0]} ORDER BY {_ORDINAL}"
         f" RETURNING tableoid::bigint AS {_TABLE}, ctid::text AS {_PLACE}"
-    )
-    connection.execute(f"DROP TABLE {source}")
-    if places.num_rows != rows.num_rows:
-        raise errors.make("internal", detail=f"rows of {table.path} were not filled in")
-    return places
+    ), few[1]
 
 
-def _changed(connection: PostgresConnection, table: Filled, places: pa.Table) -> Changed:
+def _changed(after: pa.Table, places: pa.Table) -> Changed:
     """Compare the places of rows with those of before."""
-    after = connection.fetch_arrow(
-        f"SELECT tableoid::bigint AS {_TABLE}, ctid::text AS {_PLACE}, t.* FROM {table.path} AS t"
-    )
     before, now = _keys(places), _keys(after)
     gone = pc.filter(
         pa.array(range(places.num_rows), pa.int64()), pc.invert(pc.is_in(before, value_set=now))

@@ -8,19 +8,23 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from louver import errors
 from louver._rust import postgres
 from louver.names import fold, quoted
 from louver.trusted.executor.local.local import Answers, Described, Parameters
-from louver.trusted.executor.local.postgres.connection import PostgresConnection, Reply, creation
+from louver.trusted.executor.local.postgres import bound_rows
+from louver.trusted.executor.local.postgres.connection import (
+    PostgresConnection,
+    Reply,
+    Statement,
+    creation,
+)
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import path_instead
+from louver.trusted.executor.local.postgres.parameters import listed
 from louver.trusted.vault.catalog import HomeObject
 
 #: Of a table with as many rows PostgreSQL's planner needs to know how they are distributed.
 _ANALYZED_ROWS = 2_000
-#: What was planned for a table of these names that had other columns.
-_OTHER_COLUMNS = "cached plan must not change result type"
 _WORD = re.compile(r"\w+")
 _PART = "louver_finish"
 
@@ -38,13 +42,7 @@ def finished(
     is of views, in the order in which they can be made.
     """
     needed = _needed(views, sql)
-    for is_last in (False, True):
-        try:
-            reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps)
-            break
-        except errors.Error as error:
-            if is_last or _OTHER_COLUMNS not in error.message:
-                raise
+    reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps)
     with translated(sql):
         return workspace.described(reply[1]), workspace.table(reply)
 
@@ -59,32 +57,59 @@ def _run(
     keeps: bool,
 ) -> Reply:
     raw = workspace.raw
+    # Of Python's values other than texts the statement is asked for their types, with its tables.
+    is_bound = all(value is None or isinstance(value, str) for value in listed(parameters))
     within = raw.state() != "idle"
-    begin = f"SAVEPOINT {_PART}" if within else "BEGIN"
     targets = {key: _target(*key) for key in answers}
-    schemas = {schema for schema, _ in answers if schema not in ("", "public")}
-    steps = [begin, *(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}" for name in sorted(schemas))]
-    steps += [creation(targets[key], columns, rows) for key, (columns, rows) in answers.items()]
+    end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
+    dropped = [f"DROP TABLE {target} CASCADE" for target in targets.values()] if keeps else []
+    last = [(text, []) for text in (*dropped, *end)]
+    steps: list[Statement] = [(f"SAVEPOINT {_PART}" if within else "BEGIN", [])]
+    schemas = sorted({schema for schema, _ in answers} - {"", "public"})
+    steps += [(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}", []) for name in schemas]
+    many = []
+    for key, (columns, rows) in answers.items():
+        steps.append((creation(targets[key], columns, rows), []))
+        few = _insertion(workspace, targets[key], columns, rows)
+        if few is None:
+            many.append(key)
+        elif rows.num_rows:
+            steps.append(few)
     try:
+        if is_bound and not many and not views:
+            with translated(sql):
+                return raw.run([*steps, (sql, listed(parameters)), *last])[len(steps)]
         with translated():
-            raw.run([(text, []) for text in steps])
-        for key, (columns, rows) in answers.items():
+            raw.run(steps)
+        for key in many:
+            columns, rows = answers[key]
             workspace.fill(targets[key], [name for name, _ in columns], rows)
             if rows.num_rows >= _ANALYZED_ROWS:
                 workspace.execute(f"ANALYZE {targets[key]}")
         for view in views:
             with path_instead(workspace, view.path):
                 workspace.execute(view.sql)
-        end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
-        dropped = [f"DROP TABLE {target} CASCADE" for target in targets.values()] if keeps else []
         with translated(sql):
-            given = workspace.given(sql, parameters)
-            return raw.run([(sql, given), *((text, []) for text in (*dropped, *end))])[0]
+            return raw.run([(sql, workspace.given(sql, parameters)), *last])[0]
     except BaseException:
         with suppress(postgres.ServerError, postgres.ConnectionLost):
             if raw.state() != "idle":
                 raw.run([(text, []) for text in _undoing(within)])
         raise
+
+
+def _insertion(
+    workspace: PostgresConnection, target: str, columns: Sequence[tuple[str, str]], rows: pa.Table
+) -> Statement | None:
+    """The statement that fills a table with few rows."""
+    if rows.num_rows > bound_rows.MOST_ROWS:
+        return None
+    numbers = workspace.numbers([type_ for _, type_ in columns])
+    names = [name for name, _ in columns]
+    few = bound_rows.source(rows, dict(zip(names, numbers, strict=True)))
+    if few is None:
+        return None
+    return f"INSERT INTO {target} SELECT {', '.join(map(quoted, names))} FROM {few[0]}", few[1]
 
 
 def _undoing(within: bool) -> list[str]:

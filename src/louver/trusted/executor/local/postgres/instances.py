@@ -61,6 +61,8 @@ class PostgresInstances:
 
     def _session(self, database: str) -> postgres.Session:
         session = self._server.session(database)
+        # Tables change all the time here, and a plan of before would be an error.
+        session.keep_no_statements()
         session.run([(text, []) for text in _OPENING])
         return session
 

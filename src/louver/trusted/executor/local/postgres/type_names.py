@@ -10,6 +10,10 @@ from louver.trusted.executor.local.postgres.values import Column
 #: What is below is PostgreSQL's own, and the same in every database.
 _FIRST_OF_USERS = 16_384
 _SQL = "SELECT pg_catalog.format_type($1::oid, $2::integer)"
+_NUMBER = (
+    "SELECT coalesce(nullif(typbasetype, 0), oid)::bigint FROM pg_catalog.pg_type"
+    " WHERE oid = $1::regtype"
+)
 Key = tuple[int, int]
 _own: dict[Key, str] = {}
 
@@ -19,10 +23,12 @@ class TypeNames:
 
     def __init__(self) -> None:
         self._of_users: dict[Key, str] = {}
+        self._numbers: dict[str, int] = {}
 
     def forget(self) -> None:
         """After CREATE, ALTER or DROP TYPE."""
         self._of_users.clear()
+        self._numbers.clear()
 
     def of(self, session: postgres.Session, columns: Sequence[Column]) -> list[str]:
         """The names of the types of an answer's columns."""
@@ -34,6 +40,15 @@ class TypeNames:
                 cache = _own if key[0] < _FIRST_OF_USERS else self._of_users
                 cache[key] = names[0].as_py()
         return [self._known(key) or "" for key in keys]
+
+    def numbers(self, session: postgres.Session, names: Sequence[str]) -> list[int]:
+        """The numbers of types by their names; of a domain the type that it is of."""
+        missing = [name for name in dict.fromkeys(names) if name not in self._numbers]
+        if missing:
+            steps = [(_NUMBER, [name]) for name in missing]
+            for name, (_, _, (numbers,)) in zip(missing, session.run(steps), strict=True):
+                self._numbers[name] = numbers[0].as_py()
+        return [self._numbers[name] for name in names]
 
     def _known(self, key: Key) -> str | None:
         return _own.get(key) or self._of_users.get(key)
