@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -17,7 +18,9 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
+from louver.trusted.executor.local.postgres import template
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
+from louver.untrusted.servers import private_postgres
 from louver.untrusted.servers.private_postgres import PORT
 from tests.local_postgres.conftest import Open, catalog_of
 from tests.sources import ROOT
@@ -97,6 +100,30 @@ def test_it_logs_nothing(engine: PostgresLocalEngine) -> None:
             engine.declare(sql)
     assert log.read_bytes() == before
     assert not list((engine._server.folder / "data").glob("log/*"))
+
+
+def test_the_data_of_a_new_server_is_kept_for_the_user_alone(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binaries = private_postgres.wheel_binaries()
+    assert binaries is not None
+    assert template.fill(binaries, tmp_path / "first", tmp_path / "log")
+    (folder,) = (cache / "louver").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    before = (folder / "data" / "PG_VERSION").stat().st_mtime_ns
+    assert template.fill(binaries, tmp_path / "second", tmp_path / "log")
+    assert (folder / "data" / "PG_VERSION").stat().st_mtime_ns == before
+    assert (tmp_path / "second" / "PG_VERSION").exists()
+    assert stat.S_IMODE((tmp_path / "second").stat().st_mode) == 0o700
+    # What others could have written is not taken, and a folder that cannot be made is not needed.
+    folder.chmod(0o777)
+    (folder / "data" / "PG_VERSION").write_text("7")
+    assert template.fill(binaries, tmp_path / "third", tmp_path / "log")
+    assert (tmp_path / "third" / "PG_VERSION").read_text() != "7"
+    shutil.rmtree(folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    assert template.fill(binaries, tmp_path / "fourth", tmp_path / "log")
+    assert (tmp_path / "fourth" / "PG_VERSION").exists()
 
 
 def test_sessions_share_it_and_nothing_else(open_engine: Open) -> None:

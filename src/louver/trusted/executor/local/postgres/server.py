@@ -24,7 +24,7 @@ from pathlib import Path
 
 from louver import errors, extras
 from louver._rust import postgres
-from louver.trusted.executor.local.postgres import keeper
+from louver.trusted.executor.local.postgres import keeper, template
 from louver.untrusted.servers import private_postgres
 from louver.untrusted.servers.private_postgres import PORT, USER
 
@@ -116,9 +116,8 @@ def _started(number: int) -> LocalServer:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         private_postgres.given(folder)
         data = folder / "data"
-        with (folder / "log").open("wb") as log:
-            if private_postgres.run(private_postgres.initdb(binaries, data), log).wait():
-                raise _failed(folder)
+        if not template.fill(binaries, data, folder / "log"):
+            raise _failed(folder)
         command = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT)]
         command += [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
         server = LocalServer(folder, _kept(folder, lock, command), lock, os.getpid(), number)
