@@ -223,8 +223,24 @@ def test_the_time_stands_still(open_engine: Open) -> None:
     with engine.rehearsal() as connection:
         connection.execute("INSERT INTO t VALUES (1)")
     assert engine.schema.count("t") == 0
+    # What fails leaves what was declared before it.
+    engine.declare("CREATE TABLE u (id int)")
+    for failing in ("SELECT * FROM nothing", "SELEC"):
+        for call in (engine.describe, engine.declare, engine.ask_schema, engine.statements.bind):
+            with pytest.raises(errors.ProgrammingError):
+                call(failing)
+    assert engine.is_fit()
+    assert engine.describe("SELECT * FROM u") == [("id", "integer")]
+    assert engine.finish({}, sql).to_pylist() == still[0].to_pylist()
     engine.release_time()
     assert engine.finish({}, sql).to_pylist() != still[0].to_pylist()
+    assert engine.describe("SELECT * FROM u") == [("id", "integer")]
+    # An engine that is made anew does not know of it.
+    engine.fix_time(datetime.now(UTC))
+    engine.rebuild(Catalog("00" * 16))
+    assert engine.finish({}, sql).to_pylist() != engine.finish({}, sql).to_pylist()
+    engine.release_time()
+    assert engine.is_fit()
 
 
 def test_what_only_duckdb_has_is_refused(engine: PostgresLocalEngine) -> None:

@@ -40,13 +40,33 @@ class PostgresConnection(LocalConnection):
         """Over an open one; ``types`` are those of its database."""
         self.raw = raw
         self._types = types
+        #: whether a statement that fails leaves the open transaction as it was before it
+        self.is_guarded = False
 
     # ------------------------------------------------------------------ statements
 
     def run(self, sql: str, parameters: Parameters = ()) -> Reply:
         """A statement's tag, columns and arrays."""
-        with translated(sql):
+        with self.guarded(), translated(sql):
             return self.raw.run([(sql, self.given(sql, parameters))])[0]
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Leave the open transaction as it was where the block fails, if that is asked for."""
+        if not self.is_guarded or self.raw.state() != "within":
+            yield
+            return
+        name = f"louver_{next(_numbers)}"
+        with translated():
+            self.raw.run([(f"SAVEPOINT {name}", [])])
+        try:
+            yield
+        except BaseException:
+            with suppress(*_FAILURES):
+                self.raw.run([(f"ROLLBACK TO {name}", []), (f"RELEASE {name}", [])])
+            raise
+        with translated():
+            self.raw.run([(f"RELEASE {name}", [])])
 
     def given(self, sql: str, parameters: Parameters) -> list[Any]:
         """Values as they are sent with a statement, which is described before if need be."""

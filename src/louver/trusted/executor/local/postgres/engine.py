@@ -73,6 +73,8 @@ class PostgresLocalEngine(PostgresSettings):
         if self._state != "new":
             self.temporary.leave()
             self._replace()
+            # Whoever wants the time to stand still sees that the generation is another one.
+            self._time_is_fixed = False
         self._state = "broken"
         self._views.clear()
         self.forget_types()
@@ -192,7 +194,7 @@ class PostgresLocalEngine(PostgresSettings):
 
     def describe(self, sql: str, parameters: Parameters = ()) -> Described:
         """See `Binder`."""
-        with translated(sql):
+        with self.binder.guarded(), translated(sql):
             raw, own = self.binder.raw, []
             if parameters:
                 from louver.trusted.executor.local.postgres import parameters as given

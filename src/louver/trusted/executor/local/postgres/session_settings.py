@@ -86,14 +86,31 @@ class PostgresSettings(PostgresInstances):
         self.release_time()
         for connection in self.instances:
             connection.execute("BEGIN")
+            connection.is_guarded = True
         self._time_is_fixed = True
         self.forget_types()
+
+    def is_fit(self) -> bool:
+        """See `Lifecycle`; the transactions of a time that is fixed stay, with what was declared in
+        them.
+        """
+        if not self._time_is_fixed:
+            return super().is_fit()
+        try:
+            for connection in self.instances:
+                if connection.raw.state() != "within":
+                    return False
+                connection.execute("SELECT 1")
+        except errors.Error:
+            return False
+        return True
 
     def release_time(self) -> None:
         """See `Settings`; what was declared meanwhile stays."""
         if self._time_is_fixed:
             self._time_is_fixed = False
             for connection in self.instances:
+                connection.is_guarded = False
                 connection.execute("COMMIT")
             self.forget_types()
 
