@@ -217,6 +217,23 @@ def test_what_python_has_no_value_for_is_refused(engine: PostgresLocalEngine, va
     assert error.value.code == "postgres.python"
 
 
+def test_types_that_are_only_printed(engine: PostgresLocalEngine) -> None:
+    engine.declare("GRANT SELECT ON pg_class TO pg_monitor")
+    sql = (
+        'SELECT relacl, relname, relacl AS "Odd x", 1 AS n FROM pg_class'
+        " WHERE relname = $1 AND $2 > 0 ORDER BY relname -- a comment"
+    )
+    rows = engine.ask_schema(sql, ["pg_class", 1])
+    assert rows.column_names == ["relacl", "relname", "Odd x", "n"]
+    assert "pg_monitor=r/" in rows.column(0)[0].as_py()
+    assert rows.column(1)[0].as_py() == "pg_class"
+    everything = engine.finish({}, "SELECT * FROM pg_class WHERE oid < $1", [100])
+    assert "relacl" in everything.column_names
+    with pytest.raises(errors.Error), engine.rehearsal() as connection:
+        connection.fetchall("SELECT relacl FROM pg_class")
+    assert engine.is_fit()
+
+
 def test_plain_arrow(engine: PostgresLocalEngine) -> None:
     rows = engine.finish({}, "SELECT '1 mon 2 days 3 s'::interval AS i, 1 AS n UNION ALL SELECT"
                              " NULL, 2 ORDER BY n")  # fmt: skip

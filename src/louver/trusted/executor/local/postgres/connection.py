@@ -21,7 +21,7 @@ from louver.trusted.executor.local.local import (
     UniqueKey,
 )
 from louver.trusted.executor.local.postgres import parameters as values_given
-from louver.trusted.executor.local.postgres import python_values, values
+from louver.trusted.executor.local.postgres import python_values, readable, values
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.type_names import TypeNames
 from louver.trusted.vault.catalog import Table
@@ -47,8 +47,15 @@ class PostgresConnection(LocalConnection):
 
     def run(self, sql: str, parameters: Parameters = ()) -> Reply:
         """A statement's tag, columns and arrays."""
+        try:
+            with self.guarded(), translated(sql):
+                return self.raw.run([(sql, self.given(sql, parameters))])[0]
+        except errors.Error as error:
+            if self.raw.state() == "failed" or not readable.needs_text(error):
+                raise
         with self.guarded(), translated(sql):
-            return self.raw.run([(sql, self.given(sql, parameters))])[0]
+            given = self.given(sql, parameters)
+            return self.raw.run([(readable.as_text(self.raw, sql), given)])[0]
 
     @contextmanager
     def guarded(self) -> Iterator[None]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 
+from louver import errors
 from louver._rust import postgres
 from louver.names import fold, quoted
 from louver.trusted.executor.local.local import Answers, Described, Parameters
-from louver.trusted.executor.local.postgres import bound_rows
+from louver.trusted.executor.local.postgres import bound_rows, readable
 from louver.trusted.executor.local.postgres.connection import (
     PostgresConnection,
     Reply,
@@ -42,7 +44,12 @@ def finished(
     is of views, in the order in which they can be made.
     """
     needed = _needed(views, sql)
-    reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps)
+    try:
+        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps)
+    except errors.Error as error:
+        if not readable.needs_text(error):
+            raise
+        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps, is_printed=True)
     with translated(sql):
         return workspace.described(reply[1]), workspace.table(reply)
 
@@ -55,15 +62,17 @@ def _run(
     parameters: Parameters,
     *,
     keeps: bool,
+    is_printed: bool = False,
 ) -> Reply:
     raw = workspace.raw
     # Of Python's values other than texts the statement is asked for their types, with its tables.
-    is_bound = all(value is None or isinstance(value, str) for value in listed(parameters))
+    own: list[Any] = listed(parameters)
+    is_bound = all(value is None or isinstance(value, str) for value in own)
     within = raw.state() != "idle"
     targets = {key: _target(*key) for key in answers}
     end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
     dropped = [f"DROP TABLE {target} CASCADE" for target in targets.values()] if keeps else []
-    last = [(text, []) for text in (*dropped, *end)]
+    last: list[Statement] = [(text, []) for text in (*dropped, *end)]
     steps: list[Statement] = [(f"SAVEPOINT {_PART}" if within else "BEGIN", [])]
     schemas = sorted({schema for schema, _ in answers} - {"", "public"})
     steps += [(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}", []) for name in schemas]
@@ -76,9 +85,9 @@ def _run(
         elif rows.num_rows:
             steps.append(few)
     try:
-        if is_bound and not many and not views:
+        if is_bound and not many and not views and not is_printed:
             with translated(sql):
-                return raw.run([*steps, (sql, listed(parameters)), *last])[len(steps)]
+                return raw.run([*steps, (sql, own), *last])[len(steps)]
         with translated():
             raw.run(steps)
         for key in many:
@@ -90,7 +99,9 @@ def _run(
             with path_instead(workspace, view.path):
                 workspace.execute(view.sql)
         with translated(sql):
-            return raw.run([(sql, workspace.given(sql, parameters)), *last])[0]
+            given = workspace.given(sql, parameters)
+            text = readable.as_text(raw, sql) if is_printed else sql
+            return raw.run([(text, given), *last])[0]
     except BaseException:
         with suppress(postgres.ServerError, postgres.ConnectionLost):
             if raw.state() != "idle":
