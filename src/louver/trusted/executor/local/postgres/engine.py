@@ -73,7 +73,7 @@ class PostgresLocalEngine(PostgresSettings):
         if self._state != "new":
             self.temporary.leave()
             self._replace()
-            # Whoever wants the time to stand still sees that the generation is another one.
+            # A caller that wants the time to stand still compares the generation.
             self._time_is_fixed = False
         self._state = "broken"
         self._views.clear()
