@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.executor.local.postgres import template
+from louver.trusted.executor.local.postgres import server, template
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from louver.untrusted.servers import private_postgres
 from louver.untrusted.servers.private_postgres import PORT
@@ -209,6 +209,16 @@ def test_a_session_that_was_ended_is_renewed(open_engine: Open) -> None:
     engine.renew(catalog_of())
     assert engine.is_fit()
     assert other.is_fit()
+
+
+def test_a_server_that_does_not_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "SETTINGS", {"shared_buffers": "much"})
+    before = set(server._base().glob("louver-local-*"))
+    with pytest.raises(errors.OperationalError) as error:
+        server._started(0)
+    assert error.value.code == "server.start"
+    assert "shared_buffers" in error.value.message
+    assert set(server._base().glob("louver-local-*")) <= before
 
 
 def test_threads(open_engine: Open) -> None:

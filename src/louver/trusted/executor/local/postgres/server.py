@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from louver import errors, extras
 from louver._rust import postgres
@@ -76,10 +77,7 @@ class LocalServer:
         """End it, and wait until its folder is gone."""
         if self.owner != os.getpid():
             return
-        if self.keeper.stdin is not None:
-            self.keeper.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self.keeper.wait(_PATIENCE_S)
+        _close(self.keeper)
         with suppress(OSError):
             os.close(self.lock)
 
@@ -110,23 +108,38 @@ def _started(number: int) -> LocalServer:
     binaries = _binaries()
     base = _base()
     _sweep(base)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    folder, lock = _folder(base)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         private_postgres.given(folder)
-        data = folder / "data"
-        if not template.fill(binaries, data, folder / "log"):
-            raise _failed(folder)
-        command = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT)]
-        command += [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        server = LocalServer(folder, _kept(folder, lock, command), lock, os.getpid(), number)
-        _wait(server)
+        data, log = folder / "data", folder / "log"
+        log.touch(0o600)
+        # Open, since the keeper removes it with the folder when the server does not start.
+        with log.open("rb") as said:
+            if not template.fill(binaries, data, log):
+                raise _failed(said)
+            command = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder)]
+            command += ["-p", str(PORT)]
+            command += [word for item in SETTINGS.items() for word in ("-c", "=".join(item))]
+            server = LocalServer(folder, _kept(folder, lock, command), lock, os.getpid(), number)
+            _wait(server, said)
     except BaseException:
+        # The keeper, if there is one, ends with its pipe.
         os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return server
+
+
+def _folder(base: Path) -> tuple[Path, int]:
+    """A new folder, and its lock, which is taken."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return folder, lock
+        # Another process took it for a folder that was left behind, before it was locked.
+        os.close(lock)
 
 
 def _binaries() -> Path:
@@ -155,8 +168,8 @@ def _kept(folder: Path, lock: int, command: list[str]) -> subprocess.Popen[bytes
         )  # fmt: skip
 
 
-def _wait(server: LocalServer) -> None:
-    """Until it answers."""
+def _wait(server: LocalServer, said: IO[bytes]) -> None:
+    """Until it answers; ``said`` is its log."""
     end = time.monotonic() + _PATIENCE_S
     socket = server.folder / f".s.PGSQL.{PORT}"
     while time.monotonic() < end and server.is_alive():
@@ -165,14 +178,20 @@ def _wait(server: LocalServer) -> None:
                 server.session("postgres").close()
                 return
         time.sleep(0.005)
-    failure = _failed(server.folder)
-    server.end()
-    raise failure
+    _close(server.keeper)
+    raise _failed(said)
 
 
-def _failed(folder: Path) -> errors.Error:
-    log = folder / "log"
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """End a keeper by its pipe, and wait until it has cleaned up."""
+    if process.stdin is not None:
+        process.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_PATIENCE_S)
+
+
+def _failed(said: IO[bytes]) -> errors.Error:
+    text = said.read().decode("utf-8", "replace")
     return errors.make("server.start", detail=text[-2000:].strip() or "it said nothing")
 
 
