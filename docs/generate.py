@@ -69,6 +69,8 @@ AREAS = {
     "native": "The native module",
     "internal": "Internal errors",
     "duckdb": "DuckDB's own errors",
+    "postgres": "Errors of the local PostgreSQL",
+    "local": "Features of the local engine",
 }
 
 ERRORS_INTRODUCTION = """\

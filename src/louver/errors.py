@@ -62,6 +62,8 @@ class Error(Exception):
         self.cause = cause
         self.fix = fix
         self.detail = detail
+        #: SQLSTATE, where PostgreSQL as the local engine raised it
+        self.sqlstate = ""
 
     def __str__(self) -> str:
         return f"{self.message}\n  fix: {self.fix}" if self.fix else self.message

@@ -41,6 +41,9 @@ OTHER_MEANINGS: dict[str, dict[str, tuple[str, ...]]] = {
         "a string in which names are looked for": (
             "executor/local/duckdb_statements.py", "executor/schema_queries.py",
         ),
+        "the type of PostgreSQL": (
+            "executor/local/postgres/connection.py", "executor/local/postgres/values.py",
+        ),
         OPERAND: ("apps/commands/sql.py",),
     },
     "file": {

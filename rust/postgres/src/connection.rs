@@ -113,6 +113,12 @@ impl Connection {
             .ok_or_else(unexpected)
     }
 
+    /// Prepares every statement anew from now on. A plan that is kept is an error within a
+    /// transaction once its tables have other columns.
+    pub fn keep_no_statements(&mut self) {
+        self.statements.persistent = false;
+    }
+
     /// Whether statements stay prepared: they do unless a pooler is in between.
     pub fn keeps_statements(&self) -> bool {
         self.statements.persistent

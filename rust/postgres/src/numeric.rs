@@ -110,6 +110,67 @@ pub(crate) fn bytes_of(unscaled: i128, scale: u8, out: &mut Vec<u8>) {
     }
 }
 
+/// The binary form of a number as PostgreSQL prints it; None for a text that it does not print.
+pub(crate) fn bytes_of_text(text: &str, out: &mut Vec<u8>) -> Option<()> {
+    let special = match text {
+        "NaN" => Some(NAN),
+        "Infinity" => Some(INFINITE),
+        "-Infinity" => Some(MINUS_INFINITE),
+        _ => None,
+    };
+    if let Some(sign) = special {
+        for word in [0, 0, sign, 0] {
+            out.extend_from_slice(&u16::to_be_bytes(word));
+        }
+        return Some(());
+    }
+    let (digits, sign) = match text.strip_prefix('-') {
+        Some(rest) => (rest, NEGATIVE),
+        None => (text, POSITIVE),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let scale = u16::try_from(fraction.len()).ok()?;
+    if scale > MOST_SCALE {
+        return None;
+    }
+    let mut padded = "0".repeat((4 - whole.len() % 4) % 4) + whole;
+    let weight = i32::try_from(padded.len() / 4).ok()?;
+    padded.push_str(fraction);
+    padded.push_str(&"0".repeat((4 - fraction.len() % 4) % 4));
+    let mut words: Vec<u16> = padded
+        .as_bytes()
+        .chunks(4)
+        .map(|four| {
+            four.iter()
+                .fold(0, |sum, byte| sum * 10 + u16::from(byte - b'0'))
+        })
+        .collect();
+    let leading = words.iter().take_while(|word| **word == 0).count();
+    words.drain(..leading);
+    while words.last() == Some(&0) {
+        words.pop();
+    }
+    let (weight, sign) = if words.is_empty() {
+        (0, POSITIVE)
+    } else {
+        (weight - i32::try_from(leading).ok()? - 1, sign)
+    };
+    let head = [
+        u16::try_from(words.len()).ok()?,
+        i16::try_from(weight).ok()?.cast_unsigned(),
+        sign,
+        scale,
+    ];
+    for word in head.iter().chain(&words) {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    Some(())
+}
+
 fn words(bytes: &[u8]) -> Option<Vec<u16>> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     rest.is_empty()
@@ -118,7 +179,7 @@ fn words(bytes: &[u8]) -> Option<Vec<u16>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes_of, text};
+    use super::{bytes_of, bytes_of_text, text};
     use proptest::prelude::*;
 
     proptest! {
@@ -133,6 +194,19 @@ mod tests {
             prop_assert_eq!(fraction.len(), usize::from(scale));
             let all: i128 = format!("{sign}{whole}{fraction}").parse().unwrap();
             prop_assert_eq!(all, value);
+        }
+
+        #[test]
+        fn a_text_is_written_as_its_number(value in any::<i128>(), scale in 0_u8..38) {
+            let (mut bytes, mut again) = (Vec::new(), Vec::new());
+            bytes_of(value, scale, &mut bytes);
+            bytes_of_text(&text(&bytes).unwrap(), &mut again).unwrap();
+            prop_assert_eq!(bytes, again);
+        }
+
+        #[test]
+        fn no_text_panics(given in any::<String>()) {
+            let _ = bytes_of_text(&given, &mut Vec::new());
         }
 
         #[test]
@@ -151,6 +225,22 @@ mod tests {
         };
         assert_eq!(text(&head(&[0, 0, 0xC000, 0])).unwrap(), "NaN");
         assert_eq!(text(&head(&[0, 0, 0xF000, 0])).unwrap(), "-Infinity");
+        for said in [
+            "NaN",
+            "Infinity",
+            "-Infinity",
+            "0",
+            "0.00",
+            "-0.5",
+            "10000.0001",
+        ] {
+            let mut bytes = Vec::new();
+            bytes_of_text(said, &mut bytes).unwrap();
+            assert_eq!(text(&bytes).unwrap(), said);
+        }
+        for wrong in ["", "-", ".5", "1e5", "+1", "1.2.3", "inf"] {
+            assert!(bytes_of_text(wrong, &mut Vec::new()).is_none());
+        }
         assert_eq!(text(&head(&[1, 1, 0, 2, 12])).unwrap(), "120000.00");
         assert_eq!(
             text(&head(&[1, 0xFFFE, 0x4000, 8, 12])).unwrap(),

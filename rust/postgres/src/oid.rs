@@ -18,10 +18,13 @@ pub(crate) const FLOAT8: Oid = 701;
 pub(crate) const BPCHAR: Oid = 1042;
 pub(crate) const VARCHAR: Oid = 1043;
 pub(crate) const DATE: Oid = 1082;
+pub(crate) const TIME: Oid = 1083;
 pub(crate) const TIMESTAMP: Oid = 1114;
 pub(crate) const TIMESTAMPTZ: Oid = 1184;
+pub(crate) const INTERVAL: Oid = 1186;
 pub(crate) const NUMERIC: Oid = 1700;
 pub(crate) const UUID: Oid = 2950;
+pub(crate) const JSONB: Oid = 3802;
 
 /// The type of an array of these.
 pub(crate) fn array_of(item: Oid) -> Option<Oid> {
@@ -32,7 +35,13 @@ pub(crate) fn array_of(item: Oid) -> Option<Oid> {
         INT4 => 1007,
         INT8 => 1016,
         TEXT => 1009,
+        BPCHAR => 1014,
+        VARCHAR => 1015,
         TIMESTAMP => 1115,
+        TIME => 1183,
+        TIMESTAMPTZ => 1185,
+        INTERVAL => 1187,
+        JSONB => 3807,
         DATE => 1182,
         NUMERIC => 1231,
         FLOAT4 => 1021,

@@ -225,7 +225,7 @@ fn put<T: ArrowPrimitiveType, const N: usize>(
         None => to.append_null(),
         Some(bytes) => {
             let bytes = bytes.try_into().map_err(|_| wrong())?;
-            to.append_value(read(bytes).ok_or_else(wrong)?);
+            to.append_value(read(bytes).ok_or_else(beyond)?);
         }
     }
     Ok(())
@@ -239,6 +239,10 @@ fn room(total: &mut usize, more: usize) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+fn beyond() -> Error {
+    Error::value("a date or time that Arrow does not reach: cast it to text")
 }
 
 fn wrong() -> Error {

@@ -28,6 +28,8 @@ pub enum Value {
     Float8(f64),
     /// A text of a type that the server infers.
     Text(String),
+    /// A text of a type.
+    Typed(Oid, String),
     /// bytea
     Bytes(Vec<u8>),
     /// A value of a type in its binary form.
@@ -42,13 +44,13 @@ impl Value {
             Self::Int8(_) => oid::INT8,
             Self::Float8(_) => oid::FLOAT8,
             Self::Bytes(_) => oid::BYTEA,
-            Self::Binary(oid, _) => *oid,
+            Self::Binary(oid, _) | Self::Typed(oid, _) => *oid,
         }
     }
 
     /// 0 is text, 1 binary.
     pub(crate) fn format(&self) -> i16 {
-        i16::from(!matches!(self, Self::Text(_)))
+        i16::from(!matches!(self, Self::Text(_) | Self::Typed(..)))
     }
 
     pub(crate) fn write(&self, out: &mut bytes::BytesMut) -> bool {
@@ -57,7 +59,7 @@ impl Value {
             Self::Bool(value) => out.extend_from_slice(&[u8::from(*value)]),
             Self::Int8(value) => out.extend_from_slice(&value.to_be_bytes()),
             Self::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
-            Self::Text(value) => out.extend_from_slice(value.as_bytes()),
+            Self::Text(value) | Self::Typed(_, value) => out.extend_from_slice(value.as_bytes()),
             Self::Bytes(value) | Self::Binary(_, value) => out.extend_from_slice(value),
         }
         true
@@ -134,6 +136,13 @@ fn moment(us: i64) -> Option<[u8; 8]> {
 fn bytes(array: &dyn Array, type_: Oid) -> Option<Writer<'_>> {
     let is_text = matches!(type_, oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME);
     Some(match array.data_type() {
+        DataType::Utf8 if type_ == oid::NUMERIC => {
+            let values = array.as_string::<i32>();
+            Box::new(|row, out| {
+                numeric::bytes_of_text(values.value(row), out)
+                    .ok_or_else(|| Error::value("a text that is no number"))
+            })
+        }
         DataType::Utf8 if is_text => {
             let values = array.as_string::<i32>();
             Box::new(|row, out| text(values.value(row), out))

@@ -218,6 +218,14 @@ impl Session {
         self.with(py, |connection, _| Ok(connection.traffic()))
     }
 
+    /// Prepares every statement anew from now on: the tables of this session change.
+    fn keep_no_statements(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |connection, _| {
+            connection.keep_no_statements();
+            Ok(())
+        })
+    }
+
     /// Whether statements stay prepared: they do unless a pooler is in between.
     fn keeps_statements(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |connection, _| Ok(connection.keeps_statements()))

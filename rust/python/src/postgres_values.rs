@@ -7,7 +7,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
-/// A value, or an Arrow column with the number of its items' type: an array of these.
+/// A value, a text with the number of its type, or an Arrow column with the number of its items'
+/// type: an array of these.
 pub(crate) enum Given {
     One(Value),
     Column(PyArray, u32),
@@ -39,8 +40,11 @@ impl FromPyObject<'_, '_> for Given {
         } else if object.is_instance_of::<PyBytes>() {
             Value::Bytes(object.extract()?)
         } else if let Ok(pair) = object.cast::<PyTuple>() {
-            let (column, item) = (pair.get_item(0)?.extract()?, pair.get_item(1)?.extract()?);
-            return Ok(Self::Column(column, item));
+            let (first, type_) = (pair.get_item(0)?, pair.get_item(1)?.extract()?);
+            if first.is_instance_of::<PyString>() {
+                return Ok(Self::One(Value::Typed(type_, first.extract()?)));
+            }
+            return Ok(Self::Column(first.extract()?, type_));
         } else {
             let name = object.get_type().name()?;
             return Err(PyTypeError::new_err(format!(

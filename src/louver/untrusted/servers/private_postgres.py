@@ -173,6 +173,17 @@ def run(
     )  # fmt: skip
 
 
+def as_owner(command: Sequence[str]) -> list[str]:
+    """A command that runs as a user that a server accepts, see `given`."""
+    if os.getuid():
+        return list(command)
+    if has_name_spaces():
+        return [*_UNSHARE, *command]
+    become = "import os, sys; os.setgroups([]); os.setgid({0}); os.setuid({0});"
+    execute = " os.execvp(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-I", "-S", "-c", become.format(_NOBODY) + execute, *command]
+
+
 @functools.cache
 def has_name_spaces() -> bool:
     """Whether root may be somebody else in a name space of users."""

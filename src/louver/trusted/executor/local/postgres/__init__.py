@@ -1,0 +1,1 @@
+"""The local engine: a private PostgreSQL, which binds statements and finishes queries."""

@@ -1,0 +1,148 @@
+"""Queries of `pg_catalog` for what a database declares; see `schema`."""
+
+from __future__ import annotations
+
+from louver.names import folded_sql
+
+_OURS = r"n.nspname !~ '^pg_(catalog|toast|temp_)' AND n.nspname <> 'information_schema'"
+_IS_TABLE = f"{folded_sql('n.nspname::text')} = $1 AND {folded_sql('c.relname::text')} = $2"
+_FROM = "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+#: Of sequences, all but those of identity columns, which come with their tables.
+_ALONE = "NOT EXISTS (SELECT 1 FROM pg_depend AS e WHERE e.objid = c.oid AND e.deptype = 'i')"
+_PLACE = "format('%I.%I', n.nspname, c.relname)"
+#: Kind, schema, name, number, what else is needed to print it, and a text that changes with it.
+OBJECTS = rf"""
+SELECT * FROM (
+SELECT 'SCHEMA' AS kind, nspname::text, nspname::text, oid, quote_ident(nspname), ''
+FROM pg_namespace AS n WHERE {_OURS} AND nspname <> 'public'
+UNION ALL
+SELECT 'TYPE', n.nspname::text, t.typname::text, t.oid,
+    t.typtype::text || ' ' || format('%I.%I', n.nspname, t.typname),
+    concat(t.typbasetype, t.typnotnull, t.typdefault, (SELECT string_agg(enumlabel, ','
+    ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = t.oid))
+FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
+WHERE {_OURS} AND (t.typtype IN ('e', 'd', 'r') OR (t.typtype = 'c' AND EXISTS
+    (SELECT 1 FROM pg_class AS c WHERE c.oid = t.typrelid AND c.relkind = 'c')))
+UNION ALL
+SELECT 'SEQUENCE', n.nspname::text, c.relname::text, c.oid, '',
+    concat_ws(' ', s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcycle)
+{_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid WHERE {_OURS} AND {_ALONE}
+UNION ALL
+SELECT 'TABLE', n.nspname::text, c.relname::text, c.oid, '',
+    (SELECT string_agg(concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
+        a.attnotnull, a.attidentity, a.attgenerated, pg_get_expr(d.adbin, d.adrelid)), ', '
+        ORDER BY a.attnum)
+     FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d
+     ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) || coalesce(
+    (SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), ', ' ORDER BY oid)
+     FROM pg_constraint WHERE conrelid = c.oid), '')
+{_FROM} WHERE {_OURS} AND c.relkind IN ('r', 'p')
+UNION ALL
+SELECT 'INDEX', n.nspname::text, c.relname::text, c.oid, pg_get_indexdef(c.oid),
+    pg_get_indexdef(c.oid)
+{_FROM} WHERE {_OURS} AND c.relkind IN ('i', 'I')
+    AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = c.oid)
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid)
+UNION ALL
+SELECT 'VIEW', n.nspname::text, c.relname::text, c.oid, '', pg_get_viewdef(c.oid)
+{_FROM} WHERE {_OURS} AND c.relkind = 'v'
+) AS objects ORDER BY 4
+"""
+#: A name that several functions have stands with its arguments. Those that come with a type, or
+#: with an extension, are not among them.
+FUNCTIONS = f"""
+SELECT n.nspname::text, CASE WHEN count(*) OVER (PARTITION BY n.oid, p.proname) > 1
+    THEN p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')'
+    ELSE p.proname::text END, p.oid, pg_get_functiondef(p.oid)
+FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE {_OURS} AND p.prokind IN ('f', 'p') AND NOT EXISTS (SELECT 1 FROM pg_depend
+    WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype IN ('i', 'e'))
+ORDER BY p.oid
+"""
+COMMENTS = f"""
+SELECT n.nspname::text, c.relname::text, format('COMMENT ON %s %s IS %L',
+    CASE WHEN d.objsubid > 0 THEN 'COLUMN' WHEN c.relkind = 'v' THEN 'VIEW'
+    WHEN c.relkind = 'S' THEN 'SEQUENCE' WHEN c.relkind IN ('i', 'I') THEN 'INDEX'
+    ELSE 'TABLE' END,
+    {_PLACE} || CASE WHEN d.objsubid > 0 THEN '.' || quote_ident(a.attname) ELSE '' END,
+    d.description), c.relpersistence = 't'
+{_FROM} JOIN pg_description AS d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass
+LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid
+WHERE n.nspname !~ '^pg_(catalog|toast)' AND n.nspname <> 'information_schema'
+UNION ALL
+SELECT n.nspname::text, t.typname::text, format('COMMENT ON %s %I.%I IS %L',
+    CASE WHEN t.typtype = 'd' THEN 'DOMAIN' ELSE 'TYPE' END, n.nspname, t.typname,
+    d.description), false
+FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
+JOIN pg_description AS d ON d.objoid = t.oid AND d.classoid = 'pg_type'::regclass WHERE {_OURS}
+UNION ALL
+SELECT n.nspname::text, n.nspname::text, format('COMMENT ON SCHEMA %I IS %L', n.nspname,
+    d.description), false
+FROM pg_namespace AS n JOIN pg_description AS d
+ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
+WHERE {_OURS} AND n.nspname <> 'public'
+"""
+RELATION = f"""
+SELECT c.oid {_FROM} WHERE n.nspname = $1 AND c.relname = $2
+    AND position(c.relkind::text IN $3) > 0
+"""
+_OF = f"{_FROM} JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0"
+_DEFAULTS = "LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum"
+_NAMED = "n.nspname = $1 AND c.relname = $2 AND NOT a.attisdropped"
+COLUMNS = f"""
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod),
+    CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END
+{_OF} {_DEFAULTS} WHERE {_NAMED} ORDER BY a.attnum
+"""
+GENERATED = f"""
+SELECT a.attname::text, pg_get_expr(d.adbin, d.adrelid)
+{_OF} {_DEFAULTS} WHERE {_NAMED} AND a.attgenerated <> '' ORDER BY a.attnum
+"""
+
+
+def _listed(table: str, numbers: str) -> str:
+    """The names of a table's columns with these numbers, each behind its length."""
+    return (
+        "(SELECT string_agg(length(a.attname::text) || ':' || a.attname, '' ORDER BY u.ordinal)"
+        f" FROM unnest({numbers}) WITH ORDINALITY AS u(number, ordinal)"
+        f" JOIN pg_attribute AS a ON a.attrelid = {table} AND a.attnum = u.number)"
+    )
+
+
+#: What PostgreSQL below 18 has no constraint for is said by the column.
+CONSTRAINTS = f"""
+SELECT k.contype::text, {_listed("c.oid", "k.conkey")}, pg_get_constraintdef(k.oid),
+    CASE WHEN k.contype = 'c' THEN pg_get_expr(k.conbin, c.oid) END, n.nspname::text,
+    p.relname::text, {_listed("k.confrelid", "k.confkey")}
+{_FROM} JOIN pg_constraint AS k ON k.conrelid = c.oid LEFT JOIN pg_class AS p ON p.oid = k.confrelid
+WHERE {_IS_TABLE} AND k.contype IN ('p', 'u', 'c', 'f')
+UNION ALL
+SELECT 'n', length(a.attname::text) || ':' || a.attname, 'NOT NULL', NULL, n.nspname::text, NULL,
+    NULL
+{_OF} WHERE {_IS_TABLE} AND a.attnotnull AND NOT a.attisdropped
+"""
+REFERENCES = f"""
+SELECT n.nspname::text, c.relname::text, p.relname::text, q.nspname::text
+{_FROM} JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'f'
+JOIN pg_class AS p ON p.oid = k.confrelid JOIN pg_namespace AS q ON q.oid = p.relnamespace
+WHERE {_OURS} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2
+"""
+UNIQUE = f"""
+SELECT i.indexrelid, i.indnkeyatts, pg_get_expr(i.indpred, c.oid), i.indnullsnotdistinct
+{_FROM} JOIN pg_index AS i ON i.indrelid = c.oid WHERE {_IS_TABLE} AND i.indisunique
+    AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid)
+ORDER BY i.indexrelid
+"""
+INDEXED = "SELECT pg_get_indexdef($1, $2, false)"
+INDEXES = f"""
+SELECT n.nspname::text, x.relname::text, c.relname::text, pg_get_indexdef(x.oid)
+{_FROM} JOIN pg_index AS i ON i.indrelid = c.oid JOIN pg_class AS x ON x.oid = i.indexrelid
+WHERE {_OURS} AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = x.oid)
+ORDER BY x.relname
+"""
+SEQUENCES = f"""
+SELECT n.nspname::text, c.relname::text, c.relpersistence = 't', s.seqstart, s.seqincrement,
+    s.seqmin, s.seqmax, s.seqcycle, pg_sequence_last_value(c.oid), c.oid
+{_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid
+"""

@@ -1,0 +1,188 @@
+"""Statements that make what is declared, composed of PostgreSQL's catalog, which prints no CREATE
+TABLE. Every name has its schema, so that they mean the same under any search path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louver.names import quoted
+from louver.trusted.executor.local.postgres.connection import PostgresConnection
+
+_TABLE = """
+SELECT n.nspname::text, c.relname::text, c.relpersistence::text, pg_get_partkeydef(c.oid),
+    pg_get_expr(c.relpartbound, c.oid),
+    (SELECT string_agg(format('%I.%I', pn.nspname, p.relname), ', ' ORDER BY i.inhseqno)
+     FROM pg_inherits AS i JOIN pg_class AS p ON p.oid = i.inhparent
+     JOIN pg_namespace AS pn ON pn.oid = p.relnamespace WHERE i.inhrelid = c.oid)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = $1
+"""
+_COLUMNS = """
+SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity::text,
+    a.attgenerated::text, pg_get_expr(d.adbin, d.adrelid),
+    (SELECT format('%I.%I', n.nspname, k.collname) FROM pg_collation AS k
+     JOIN pg_namespace AS n ON n.oid = k.collnamespace
+     WHERE k.oid = a.attcollation AND a.attcollation <> t.typcollation),
+    a.attislocal,
+    (SELECT s.seqrelid FROM pg_depend AS e JOIN pg_sequence AS s ON s.seqrelid = e.objid
+     WHERE e.refclassid = 'pg_class'::regclass AND e.refobjid = a.attrelid
+     AND e.refobjsubid = a.attnum AND e.deptype = 'i')
+FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_CONSTRAINTS = """
+SELECT conname::text, contype::text, pg_get_constraintdef(oid),
+    (SELECT a.attname::text FROM pg_attribute AS a
+     WHERE a.attrelid = conrelid AND a.attnum = conkey[1] AND contype = 'n')
+FROM pg_constraint WHERE conrelid = $1 AND conislocal AND contype IN ('p', 'u', 'c', 'x', 'f', 'n')
+ORDER BY position(contype::text IN 'npucxf'), oid
+"""
+_SEQUENCE = """
+SELECT n.nspname::text, c.relname::text, format_type(s.seqtypid, NULL), s.seqincrement, s.seqmin,
+    s.seqmax, s.seqstart, s.seqcache, s.seqcycle, c.relpersistence = 't'
+FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE s.seqrelid = $1
+"""
+
+
+def fetched(connection: PostgresConnection, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Rows of the catalog, in which every name has its schema."""
+    from louver.trusted.executor.local.postgres.failures import translated
+
+    path = [("SELECT set_config('search_path', $1, true)", [""])]
+    with translated(sql):
+        (_, _, (before,)) = connection.raw.run([("SELECT current_setting('search_path')", [])])[0]
+        again = [(path[0][0], [before[0].as_py()])]
+        given = [None if value is None else str(value) for value in parameters]
+        reply = connection.raw.run([*path, (sql, given), *again])[1]
+        return connection.python_rows(connection.table(reply))
+
+
+def table(
+    connection: PostgresConnection,
+    oid: int,
+    *,
+    temporary: bool = False,
+    references: bool = True,
+) -> str:
+    """CREATE TABLE; on demand as a temporary one, or without foreign keys. Its identities count on
+    their own there.
+    """
+    row = fetched(connection, _TABLE, oid)[0]
+    schema, name, persistence, partitions, bound, parents = row
+    is_temporary = temporary or persistence == "t"
+    target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {_place(schema, name)}"
+    constraints = fetched(connection, _CONSTRAINTS, oid)
+    named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
+    items = [
+        _column(connection, column, named)
+        for column in fetched(connection, _COLUMNS, oid)
+        if column[7] or temporary
+    ]
+    items += [
+        f"CONSTRAINT {quoted(constraint)} {text}"
+        for constraint, kind, text, _ in constraints
+        if kind != "n" and (references or kind != "f")
+    ]
+    if bound and not temporary:
+        # Its columns are the parent's; what it says of its own stands in brackets.
+        body = f" ({', '.join(items)})" if items else ""
+        return f"CREATE {target} PARTITION OF {parents}{body} {bound}"
+    sql = f"CREATE {target} ({', '.join(items)})"
+    if parents and not temporary:
+        sql += f" INHERITS ({parents})"
+    return sql + (f" PARTITION BY {partitions}" if partitions and not temporary else "")
+
+
+def _column(connection: PostgresConnection, column: tuple[Any, ...], named: dict[str, str]) -> str:
+    name, type_, not_null, identity, generated, expression, collation, _, sequence = column
+    text = f"{quoted(name)} {type_}"
+    if collation:
+        text += f" COLLATE {collation}"
+    if identity:
+        kind = "ALWAYS" if identity == "a" else "BY DEFAULT"
+        options = sequence_options(fetched(connection, _SEQUENCE, sequence)[0])
+        text += f" GENERATED {kind} AS IDENTITY ({options})"
+    elif generated:
+        text += f" GENERATED ALWAYS AS ({expression}) {'STORED' if generated == 's' else 'VIRTUAL'}"
+    elif expression is not None:
+        text += f" DEFAULT {expression}"
+    if not_null:
+        text += f" CONSTRAINT {quoted(named[name])} NOT NULL" if name in named else " NOT NULL"
+    return text
+
+
+def sequence(connection: PostgresConnection, oid: int, start: int | None = None) -> str:
+    """CREATE SEQUENCE; on demand with another first value."""
+    row = fetched(connection, _SEQUENCE, oid)[0]
+    options = sequence_options(row if start is None else (*row[:6], start, *row[7:]))
+    target = f"TEMP SEQUENCE {quoted(row[1])}" if row[9] else f"SEQUENCE {_place(*row[:2])}"
+    return f"CREATE {target} AS {row[2]} {options}"
+
+
+def sequence_options(row: tuple[Any, ...]) -> str:
+    """What a sequence is declared by."""
+    _, _, _, increment, low, high, start, cache, cycle, _ = row
+    return (
+        f"INCREMENT BY {increment} MINVALUE {low} MAXVALUE {high} START WITH {start}"
+        f" CACHE {cache} {'CYCLE' if cycle else 'NO CYCLE'}"
+    )
+
+
+def view(connection: PostgresConnection, oid: int) -> str:
+    """CREATE VIEW."""
+    row = fetched(
+        connection,
+        "SELECT n.nspname::text, c.relname::text, pg_get_viewdef(c.oid),"
+        " array_to_string(c.reloptions, ', ') FROM pg_class AS c"
+        " JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = $1",
+        oid,
+    )[0]
+    options = f" WITH ({row[3]})" if row[3] else ""
+    return f"CREATE VIEW {_place(row[0], row[1])}{options} AS {row[2].rstrip('; ')}"
+
+
+def function(connection: PostgresConnection, oid: int) -> str:
+    """CREATE FUNCTION or PROCEDURE."""
+    return str(fetched(connection, "SELECT pg_get_functiondef($1)", oid)[0][0]).rstrip("\n")
+
+
+_ENUM = "SELECT quote_literal(enumlabel) FROM pg_enum WHERE enumtypid = $1 ORDER BY enumsortorder"
+_FIELDS = """
+SELECT format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)) FROM pg_type AS t
+JOIN pg_attribute AS a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE t.oid = $1 ORDER BY a.attnum
+"""
+_DOMAIN = """
+SELECT format_type(t.typbasetype, t.typtypmod), t.typnotnull, t.typdefault,
+    (SELECT string_agg(format('CONSTRAINT %I %s', conname, pg_get_constraintdef(oid)), ' '
+     ORDER BY oid) FROM pg_constraint WHERE contypid = t.oid AND contype = 'c'),
+    (SELECT format('%I.%I', n.nspname, k.collname) FROM pg_collation AS k
+     JOIN pg_namespace AS n ON n.oid = k.collnamespace JOIN pg_type AS b ON b.oid = t.typbasetype
+     WHERE k.oid = t.typcollation AND t.typcollation <> b.typcollation)
+FROM pg_type AS t WHERE t.oid = $1
+"""
+
+
+def type_(connection: PostgresConnection, oid: int, kind: str, name: str) -> str:
+    """CREATE TYPE or DOMAIN, by the kind of the type and its name as SQL."""
+    if kind == "e":
+        labels = ", ".join(label for (label,) in fetched(connection, _ENUM, oid))
+        return f"CREATE TYPE {name} AS ENUM ({labels})"
+    if kind == "c":
+        fields = ", ".join(text for (text,) in fetched(connection, _FIELDS, oid))
+        return f"CREATE TYPE {name} AS ({fields})"
+    if kind == "r":
+        sql = "SELECT format_type(rngsubtype, NULL) FROM pg_range WHERE rngtypid = $1"
+        return f"CREATE TYPE {name} AS RANGE (SUBTYPE = {fetched(connection, sql, oid)[0][0]})"
+    base, not_null, default, checks, collation = fetched(connection, _DOMAIN, oid)[0]
+    words = [f"CREATE DOMAIN {name} AS {base}"]
+    words += [f"COLLATE {collation}"] if collation else []
+    words += [f"DEFAULT {default}"] if default is not None else []
+    words += ["NOT NULL"] if not_null else []
+    return " ".join([*words, *([checks] if checks else [])])
+
+
+def _place(schema: str, name: str) -> str:
+    return f"{quoted(schema)}.{quoted(name)}"

@@ -1,0 +1,314 @@
+"""The local PostgreSQL as a whole: two databases of the private server, and what a session keeps.
+
+What only DuckDB has (attached files, objects of the process, variables, COPY to a file) raises
+`local.feature`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold, quoted
+from louver.trusted.executor.local.local import (
+    Answers,
+    Described,
+    LocalConnection,
+    Parameters,
+    Statements,
+)
+from louver.trusted.executor.local.postgres import plain_values, unused
+from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.failures import translated
+from louver.trusted.executor.local.postgres.instances import (
+    path_instead,
+)
+from louver.trusted.executor.local.postgres.schema import PostgresSchema
+from louver.trusted.executor.local.postgres.session_settings import PostgresSettings, refuse
+from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
+from louver.trusted.planner.sql.postgres_dialect import DIALECT
+from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+
+_MOST_VALUES = 4_096
+#: Kinds of objects that no query reads, or that the workspace has while one runs.
+_NOT_MIRRORED = frozenset({"INDEX", "COMMENT", "TABLE"})
+
+
+class PostgresLocalEngine(PostgresSettings):
+    """Binder and workspace with all that a session keeps in them."""
+
+    dialect = DIALECT
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: names and types of the last answer
+        self.last_columns: Described = []
+        self._views: dict[tuple[str, str, str], HomeObject] = {}
+        self._temporary = PostgresTemporary(self)
+        self._files = unused.NoFiles()
+        self.unresolved: list[HomeObject] = []
+        self._state = "new"
+
+    # ------------------------------------------------------------------ lifecycle
+
+    @property
+    def temporary(self) -> PostgresTemporary:
+        """See `LocalEngine`."""
+        return self._temporary
+
+    @property
+    def files(self) -> unused.NoFiles:
+        """See `LocalEngine`."""
+        return self._files
+
+    @property
+    def state(self) -> str:
+        """See `Lifecycle`."""
+        return self._state
+
+    def rebuild(self, catalog: Catalog) -> None:
+        """See `Lifecycle`."""
+        if self._state != "new":
+            self.temporary.leave()
+            self._replace()
+            # A caller that wants the time to stand still compares the generation.
+            self._time_is_fixed = False
+        self._state = "broken"
+        self._views.clear()
+        self.forget_types()
+        for sql in [*self._changed.values(), *filter(None, [self._path.text])]:
+            for connection in self.instances:
+                connection.execute(sql)
+        self.unresolved = list(catalog.objects)
+        self.resolve(catalog)
+        self.temporary.arrive()
+        self._state = "whole"
+
+    def renew(self, catalog: Catalog) -> None:
+        """See `Lifecycle`."""
+        self.rebuild(catalog)
+
+    def beside(self, catalog: Catalog) -> PostgresLocalEngine:
+        """See `LocalEngine`."""
+        other = PostgresLocalEngine()
+        with _closed_on_failure(other):
+            other._path, other._changed = self._path, dict(self._changed)
+            other.rebuild(catalog)
+            if self.temporary.names:
+                other.temporary.restore(self.temporary.state())
+        return other
+
+    def alone(self, catalog: Catalog) -> PostgresLocalEngine:
+        """See `LocalEngine`."""
+        other = PostgresLocalEngine()
+        with _closed_on_failure(other):
+            other.rebuild(catalog)
+        return other
+
+    def define(self, item: HomeObject, catalog: Catalog) -> None:
+        """See `Lifecycle`."""
+        with path_instead(self.binder, item.path):
+            self.binder.execute(item.sql)
+        self.mirror(item, catalog)
+
+    def mirror(self, item: HomeObject, catalog: Catalog) -> None:
+        """See `Lifecycle`. A view needs its tables in PostgreSQL, so the workspace has it only
+        while a query that names it is finished.
+        """
+        if item.kind in _NOT_MIRRORED:
+            return
+        self.forget_types()
+        if item.kind == "VIEW":
+            self._views[item.kind, fold(item.schema), fold(item.name)] = item
+            return
+        schema = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
+        try:
+            with path_instead(self.workspace, item.path):
+                self.workspace.execute(schema if item.kind == "SCHEMA" else item.sql)
+        except errors.Error:
+            if item.kind != "MACRO":
+                raise
+            # A function whose body PostgreSQL reads at once needs its tables too.
+            self._views[item.kind, fold(item.schema), fold(item.name)] = item
+
+    def resolve(self, catalog: Catalog) -> None:
+        """See `Lifecycle`; in as many passes as the objects' needs take."""
+        before = -1
+        while self.unresolved and len(self.unresolved) != before:
+            before, items, self.unresolved = len(self.unresolved), self.unresolved, []
+            for item in items:
+                try:
+                    self.define(item, catalog)
+                except errors.Error:
+                    self.unresolved.append(item)
+        for item in filter(lambda other: other.kind == "TABLE", tuple(self.unresolved)):
+            self.define(item, catalog)
+
+    def forget(self, kind: str, schema: str, name: str) -> None:
+        """See `Lifecycle`."""
+        if self._views.pop((kind, fold(schema), fold(name)), None) is not None:
+            return
+        word = "FUNCTION" if kind == "MACRO" else kind
+        path = quoted(name) if kind == "SCHEMA" else f"{quoted(schema)}.{quoted(name)}"
+        with suppress(errors.Error):
+            self.workspace.execute(f"DROP {word} IF EXISTS {path} CASCADE")
+
+    # ------------------------------------------------------------------ the binder
+
+    @property
+    def schema(self) -> PostgresSchema:
+        """See `Binder`."""
+        return PostgresSchema(self.binder)
+
+    @property
+    def schemas(self) -> tuple[PostgresSchema, PostgresSchema]:
+        """See `Binder`."""
+        return self.schema, PostgresSchema(self.workspace)
+
+    @property
+    def statements(self) -> Statements:
+        """See `Binder`."""
+        from louver.trusted.executor.local.postgres.statements import PostgresStatements
+
+        return PostgresStatements(self.binder, self.workspace)
+
+    def declare(self, sql: str, parameters: Parameters = ()) -> None:
+        """See `Binder`."""
+        self.binder.execute(sql, parameters)
+
+    @contextmanager
+    def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:
+        """See `Binder`."""
+        with self.binder.undone() if undone else nullcontext():
+            yield self.binder
+
+    def key_store(self) -> LocalConnection:
+        """See `Binder`."""
+        return self.another(0)
+
+    def is_pivot_by_rows(self, sql: str, tokens: Sequence[Token]) -> bool:
+        """See `Binder`; PostgreSQL has none."""
+        return False
+
+    def describe(self, sql: str, parameters: Parameters = ()) -> Described:
+        """See `Binder`."""
+        with self.binder.guarded(), translated(sql):
+            raw, own = self.binder.raw, []
+            if parameters:
+                from louver.trusted.executor.local.postgres import parameters as given
+
+                own = given.own_types(given.listed(parameters), raw.describe(sql)[0])
+            columns = raw.describe(sql, own)[1]
+            return self.binder.described(columns)
+
+    def tables_of(self, sql: str) -> set[str]:
+        """See `Binder`; none of a statement of another kind."""
+        from louver.trusted.executor.local.postgres.statements import PostgresStatements
+
+        try:
+            reach = PostgresStatements(self.binder, self.workspace).reach(sql)
+        except errors.Error as error:
+            if error.code == "postgres.feature":
+                return set()
+            raise
+        return {name for _, name in reach.relations}
+
+    def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
+        """See `Binder`."""
+        self.last_columns, rows = self.binder.fetch_described(sql, parameters)
+        return rows
+
+    def arrow_field(self, type_: str) -> pa.Field:
+        """See `Binder`."""
+        if type_ not in self._arrow_types:
+            rows = self.binder.fetch_arrow(f"SELECT NULL::{type_} AS c")
+            self._arrow_types[type_] = rows.schema.field(0)
+        return self._arrow_types[type_]
+
+    def value(self, expression: str) -> pa.Array:
+        """See `Binder`."""
+        if expression not in self._values:
+            rows = self.binder.fetch_arrow(f"SELECT {expression} AS c")
+            if len(self._values) >= _MOST_VALUES:
+                self._values.clear()
+            self._values[expression] = rows.column(0).combine_chunks()
+        return self._values[expression]
+
+    # ------------------------------------------------------------------ the workspace
+
+    def finish(
+        self,
+        answers: Answers,
+        sql: str,
+        parameters: Parameters = (),
+        types: Sequence[str] = (),
+        *,
+        keeps: bool = False,
+    ) -> pa.Table:
+        """See `Workspace`; in a transaction that is undone, unless something is kept."""
+        from louver.trusted.executor.local.postgres import finishing
+
+        self.last_columns, rows = finishing.finished(
+            self.workspace, answers, [*self._views.values()], sql, parameters, keeps=keeps
+        )
+        return rows
+
+    def finish_over(
+        self,
+        name: str,
+        columns: Sequence[tuple[str, str]],
+        rows: pa.Table,
+        sql: str,
+        parameters: Parameters = (),
+    ) -> pa.Table:
+        """See `Workspace`."""
+        return self.finish({("", name): (columns, rows)}, sql, parameters)
+
+    def over(self, name: str, rows: pa.Table, sql: str) -> pa.Table:
+        """See `RowQueries`."""
+        return self.workspace.over(name, rows, sql)
+
+    def changed_by(self, table: Table, rows: pa.Table, sql: str) -> pa.Table:
+        """See `Workspace`."""
+        columns = [(column.name, column.type) for column in table.columns]
+        with self.workspace.undone():
+            self.workspace.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
+            self.workspace.create(table.local_name, columns, rows)
+            self.workspace.execute(sql)
+            return self.workspace.fetch_arrow(f"SELECT * FROM {table.local_name}")
+
+    def write_file(
+        self, rows: pa.Table, clauses: str, parameters: Parameters = ()
+    ) -> tuple[Described, pa.Table]:
+        """See `Workspace`."""
+        refuse("COPY to a file")
+
+    def reader(self) -> LocalConnection:
+        """See `Workspace`."""
+        return self.another(1)
+
+    def plain_arrow(self, rows: pa.Table) -> pa.Table:
+        """See `Workspace`; intervals become Arrow's."""
+        return plain_values.plain(rows)
+
+    def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
+        """See `Workspace`; those of psycopg 3."""
+        return self.workspace.python_rows(rows)
+
+    def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
+        """See `Workspace`."""
+        refuse("frames of DuckDB's library")
+
+
+@contextmanager
+def _closed_on_failure(engine: PostgresLocalEngine) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        engine.close()
+        raise

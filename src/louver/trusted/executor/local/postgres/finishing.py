@@ -1,0 +1,142 @@
+"""A query over opened rows: tables, rows, views, the user's text, and nothing of it afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from louver import errors
+from louver._rust import postgres
+from louver.names import fold, quoted
+from louver.trusted.executor.local.local import Answers, Described, Parameters
+from louver.trusted.executor.local.postgres import bound_rows, readable
+from louver.trusted.executor.local.postgres.connection import (
+    PostgresConnection,
+    Reply,
+    Statement,
+    creation,
+)
+from louver.trusted.executor.local.postgres.failures import translated
+from louver.trusted.executor.local.postgres.instances import path_instead
+from louver.trusted.executor.local.postgres.parameters import listed
+from louver.trusted.vault.catalog import HomeObject
+
+#: Of a table with as many rows PostgreSQL's planner needs to know how they are distributed.
+_ANALYZED_ROWS = 2_000
+_WORD = re.compile(r"\w+")
+_PART = "louver_finish"
+
+
+def finished(
+    workspace: PostgresConnection,
+    answers: Answers,
+    views: Sequence[HomeObject],
+    sql: str,
+    parameters: Parameters,
+    *,
+    keeps: bool,
+) -> tuple[Described, pa.Table]:
+    """The columns and rows of a query over rows that fill (schema, name). ``views`` are what there
+    is of views, in the order in which they can be made.
+    """
+    needed = _needed(views, sql)
+    try:
+        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps)
+    except errors.Error as error:
+        if not readable.needs_text(error):
+            raise
+        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps, is_printed=True)
+    with translated(sql):
+        return workspace.described(reply[1]), workspace.table(reply)
+
+
+def _run(
+    workspace: PostgresConnection,
+    answers: Answers,
+    views: Sequence[HomeObject],
+    sql: str,
+    parameters: Parameters,
+    *,
+    keeps: bool,
+    is_printed: bool = False,
+) -> Reply:
+    raw = workspace.raw
+    # Of Python's values other than texts the statement is asked for their types, with its tables.
+    own: list[Any] = listed(parameters)
+    is_bound = all(value is None or isinstance(value, str) for value in own)
+    within = raw.state() != "idle"
+    targets = {key: _target(*key) for key in answers}
+    end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
+    dropped = [f"DROP TABLE {target} CASCADE" for target in targets.values()] if keeps else []
+    last: list[Statement] = [(text, []) for text in (*dropped, *end)]
+    steps: list[Statement] = [(f"SAVEPOINT {_PART}" if within else "BEGIN", [])]
+    schemas = sorted({schema for schema, _ in answers} - {"", "public"})
+    steps += [(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}", []) for name in schemas]
+    many = []
+    for key, (columns, rows) in answers.items():
+        steps.append((creation(targets[key], columns, rows), []))
+        few = _insertion(workspace, targets[key], columns, rows)
+        if few is None:
+            many.append(key)
+        elif rows.num_rows:
+            steps.append(few)
+    try:
+        if is_bound and not many and not views and not is_printed:
+            with translated(sql):
+                return raw.run([*steps, (sql, own), *last])[len(steps)]
+        with translated():
+            raw.run(steps)
+        for key in many:
+            columns, rows = answers[key]
+            workspace.fill(targets[key], [name for name, _ in columns], rows)
+            if rows.num_rows >= _ANALYZED_ROWS:
+                workspace.execute(f"ANALYZE {targets[key]}")
+        for view in views:
+            with path_instead(workspace, view.path):
+                workspace.execute(view.sql)
+        with translated(sql):
+            given = workspace.given(sql, parameters)
+            text = readable.as_text(raw, sql) if is_printed else sql
+            return raw.run([(text, given), *last])[0]
+    except BaseException:
+        with suppress(postgres.ServerError, postgres.ConnectionLost):
+            if raw.state() != "idle":
+                raw.run([(text, []) for text in _undoing(within)])
+        raise
+
+
+def _insertion(
+    workspace: PostgresConnection, target: str, columns: Sequence[tuple[str, str]], rows: pa.Table
+) -> Statement | None:
+    """The statement that fills a table with few rows."""
+    if rows.num_rows > bound_rows.MOST_ROWS:
+        return None
+    numbers = workspace.numbers([type_ for _, type_ in columns])
+    names = [name for name, _ in columns]
+    few = bound_rows.source(rows, dict(zip(names, numbers, strict=True)))
+    if few is None:
+        return None
+    return f"INSERT INTO {target} SELECT {', '.join(map(quoted, names))} FROM {few[0]}", few[1]
+
+
+def _undoing(within: bool) -> list[str]:
+    return [f"ROLLBACK TO {_PART}", f"RELEASE {_PART}"] if within else ["ROLLBACK"]
+
+
+def _target(schema: str, name: str) -> str:
+    return f"{quoted(schema or 'pg_temp')}.{quoted(name)}"
+
+
+def _needed(views: Sequence[HomeObject], sql: str) -> list[HomeObject]:
+    """Those that a text names, with those that these name."""
+    words = set(map(fold, _WORD.findall(sql)))
+    needed: list[HomeObject] = []
+    for view in reversed(views):
+        if words.intersection(map(fold, _WORD.findall(view.name))):
+            needed.insert(0, view)
+            words |= set(map(fold, _WORD.findall(view.sql)))
+    return needed

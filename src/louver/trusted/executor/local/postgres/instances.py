@@ -1,0 +1,140 @@
+"""Two databases of the private server for one session, the binder and the workspace.
+
+The *binder* holds what is declared, empty. The *workspace* holds no table between queries, so that
+one which a plan forgot to fill is an error there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from louver._rust import postgres
+from louver.names import quoted
+from louver.trusted.executor.local.postgres import server as servers
+from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.failures import translated
+from louver.trusted.executor.local.postgres.type_names import TypeNames
+
+FAILURES = (postgres.ServerError, postgres.ConnectionLost)
+_numbers = itertools.count(1)
+#: Of every session. Bodies of functions may name tables that are not there yet.
+_OPENING = (
+    "SET client_min_messages = error",
+    "SET check_function_bodies = off",
+)
+
+
+class PostgresInstances:
+    """Both databases, each with one session and the names of its types."""
+
+    def __init__(self) -> None:
+        self._server = servers.running()
+        #: a private directory that goes with the session, and with the server at the latest
+        self.directory = tempfile.mkdtemp(prefix="session-", dir=self._server.folder)
+        self._types = TypeNames(), TypeNames()
+        self._databases: list[str] = []
+        self._open()
+        #: another number when the databases are others
+        self.generation = 0
+
+    def _open(self) -> None:
+        number = f"{os.getpid()}_{next(_numbers)}"
+        names = [f"louver_{number}_binder", f"louver_{number}_workspace"]
+        with translated():
+            admin = self._server.session("postgres")
+            try:
+                for name in names:
+                    # This needs no checkpoint, which would wait for other sessions.
+                    admin.run([(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY wal_log", [])])
+                    self._databases.append(name)
+            finally:
+                admin.close()
+            self.binder, self.workspace = (
+                PostgresConnection(self._session(name), types)
+                for name, types in zip(names, self._types, strict=True)
+            )
+
+    def _session(self, database: str) -> postgres.Session:
+        session = self._server.session(database)
+        # Tables change all the time here, and a plan of before would be an error.
+        session.keep_no_statements()
+        session.run([(text, []) for text in _OPENING])
+        return session
+
+    def _replace(self) -> None:
+        """Other databases, of the server that runs now."""
+        self._drop()
+        before, self._server = self._server, servers.running()
+        if self._server is not before:
+            self.directory = tempfile.mkdtemp(prefix="session-", dir=self._server.folder)
+        for types in self._types:
+            types.forget()
+        self._open()
+        self.generation += 1
+
+    def _drop(self) -> None:
+        """Drop the databases, with a server that may be gone."""
+        names, self._databases = self._databases, []
+        for connection in (self.binder, self.workspace):
+            connection.close()
+        if not self._server.is_alive():
+            return
+        with suppress(*FAILURES):
+            admin = self._server.session("postgres")
+            try:
+                for name in names:
+                    admin.run([(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", [])])
+            finally:
+                admin.close()
+
+    def another(self, ordinal: int) -> PostgresConnection:
+        """A session more, of the binder (0) or of the workspace (1)."""
+        with translated():
+            session = self._session(self._databases[ordinal])
+        return PostgresConnection(session, self._types[ordinal])
+
+    @property
+    def instances(self) -> tuple[PostgresConnection, PostgresConnection]:
+        """Binder and workspace."""
+        return self.binder, self.workspace
+
+    def close(self) -> None:
+        """End the sessions and drop their databases; the server goes with the process."""
+        self._drop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def interrupt(self) -> None:
+        """Stop the query that is finished now; may be called from another thread."""
+        with suppress(*FAILURES):
+            self.workspace.raw.cancel()
+
+    def is_fit(self) -> bool:
+        """Whether both sessions answer, once none is left in a transaction."""
+        try:
+            for connection in self.instances:
+                if connection.raw.state() != "idle":
+                    connection.raw.run([("ROLLBACK", [])])
+                connection.raw.run([("SELECT 1", [])])
+        except FAILURES:
+            return False
+        return True
+
+
+@contextmanager
+def path_instead(connection: PostgresConnection, schemas: Sequence[str]) -> Iterator[None]:
+    """Another search path, for as long as something is defined."""
+    if not schemas:
+        yield
+        return
+    before = str((connection.fetchone("SHOW search_path") or ("",))[0])
+    connection.execute(f"SET search_path = {', '.join(map(quoted, schemas))}")
+    try:
+        yield
+    finally:
+        if connection.raw.state() != "failed":
+            connection.execute(f"SET search_path = {before or quoted('')}")

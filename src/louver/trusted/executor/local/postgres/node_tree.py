@@ -1,0 +1,97 @@
+"""PostgreSQL's own tree of a statement, as `pg_node_tree` prints it: what it reads and calls.
+
+The tree is that of the analyser: names are numbers of objects there, so that no search path, alias
+or shadowed name can be mistaken. A node of a kind that is not known here makes the tree unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(r'[(){}]|"(?:[^"\\]|\\.)*"|(?:[^\s(){}\\]|\\.)+', re.DOTALL)
+#: Kinds of nodes that read nothing but what their parts read, or that are looked at below. Those of
+#: several releases: CASE is called CASEEXPR since PostgreSQL 16.
+_KNOWN = frozenset(
+    """
+    QUERY RANGETBLENTRY RTEPERMISSIONINFO ALIAS FROMEXPR JOINEXPR RANGETBLREF TARGETENTRY VAR CONST
+    PARAM AGGREF GROUPINGFUNC WINDOWFUNC MERGESUPPORTFUNC SUBSCRIPTINGREF FUNCEXPR NAMEDARGEXPR
+    OPEXPR DISTINCTEXPR NULLIFEXPR SCALARARRAYOPEXPR BOOLEXPR SUBLINK FIELDSELECT FIELDSTORE
+    RELABELTYPE COERCEVIAIO ARRAYCOERCEEXPR CONVERTROWTYPEEXPR COLLATEEXPR CASE CASEEXPR WHEN
+    CASEWHEN CASETESTEXPR ARRAY ARRAYEXPR ROW ROWEXPR ROWCOMPARE ROWCOMPAREEXPR COALESCE
+    COALESCEEXPR MINMAX MINMAXEXPR SQLVALUEFUNCTION XMLEXPR JSONFORMAT JSONRETURNING JSONVALUEEXPR
+    JSONCONSTRUCTOREXPR JSONISPREDICATE JSONBEHAVIOR JSONEXPR JSONTABLEPATH JSONTABLEPATHSCAN
+    JSONTABLESIBLINGJOIN NULLTEST BOOLEANTEST COERCETODOMAIN COERCETODOMAINVALUE SETTODEFAULT
+    INFERENCEELEM RETURNINGEXPR SORTGROUPCLAUSE GROUPINGSET WINDOWCLAUSE ROWMARKCLAUSE
+    COMMONTABLEEXPR CTESEARCHCLAUSE CTECYCLECLAUSE SETOPERATIONSTMT RANGETBLFUNCTION TABLEFUNC
+    TABLESAMPLECLAUSE ONCONFLICTEXPR MERGEACTION
+    """.split()
+)
+#: Fields that hold the number of a function, and of an operator.
+_FUNCTIONS = frozenset({
+    ":funcid", ":opfuncid", ":aggfnoid", ":winfnoid", ":tsmhandler",
+})  # fmt: skip
+_OPERATORS = frozenset({":opno"})
+_SELECT = "1"
+
+
+@dataclass(slots=True)
+class Read:
+    """What a tree reads and calls, by the numbers of relations, functions and operators."""
+
+    relations: set[int] = field(default_factory=set)
+    functions: set[int] = field(default_factory=set)
+    operators: set[int] = field(default_factory=set)
+    #: whether it is a query, in all of its parts
+    only_selects: bool = True
+    #: whether every node is of a kind that is known
+    is_known: bool = True
+
+    def add(self, other: Read) -> None:
+        """What another one reads too."""
+        self.relations |= other.relations
+        self.functions |= other.functions
+        self.operators |= other.operators
+        self.is_known &= other.is_known
+
+
+def read(text: str) -> Read:
+    """Read off a tree's text."""
+    results = Read()
+    labels: list[str] = []
+    name, is_first, follows = "", True, False
+    for match in _TOKEN.finditer(text):
+        word = match[0]
+        if word == "{":
+            follows = True
+        elif follows:
+            labels.append(word)
+            results.is_known &= word in _KNOWN
+            name, follows = "", False
+        elif word == "}":
+            if not labels:
+                results.is_known = False
+                return results
+            labels.pop()
+            name = ""
+        elif word.startswith(":"):
+            # An alias may look like a field: it is followed by one, and so has no value.
+            name, is_first = word, True
+        elif labels and name and is_first:
+            _take(results, labels[-1], name, word)
+            is_first = False
+    results.is_known &= not labels
+    return results
+
+
+def _take(results: Read, label: str, name: str, word: str) -> None:
+    if label == "QUERY" and name == ":commandType":
+        results.only_selects &= word == _SELECT
+    if not word.isdecimal() or word == "0":
+        return
+    if label == "RANGETBLENTRY" and name == ":relid":
+        results.relations.add(int(word))
+    elif name in _FUNCTIONS:
+        results.functions.add(int(word))
+    elif name in _OPERATORS:
+        results.operators.add(int(word))

@@ -1,0 +1,200 @@
+"""What a database of the private server declares, read off `pg_catalog`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from louver import errors
+from louver.names import fold, quoted
+from louver.trusted.executor.local.local import (
+    RANKS,
+    ColumnDeclaration,
+    Constraint,
+    Index,
+    Key,
+    Place,
+    Reference,
+    Schema,
+    Seen,
+    SequenceState,
+)
+from louver.trusted.executor.local.postgres import catalog_queries as queries
+from louver.trusted.executor.local.postgres import declarations
+from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.vault.catalog import HomeObject, Table
+
+_KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY", "n": "NOT NULL"}
+
+
+class PostgresSchema(Schema):
+    """The objects of one database, by a connection to it."""
+
+    def __init__(self, connection: PostgresConnection) -> None:
+        """Over an open connection."""
+        self._connection = connection
+
+    def _rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return declarations.fetched(self._connection, sql, *parameters)
+
+    def snapshot(self, *, macros: bool) -> dict[Key, Seen]:
+        """See `Schema`."""
+        seen = {}
+        for kind, schema, name, oid, _, text in self._rows(queries.OBJECTS):
+            seen[kind, schema, name] = Seen(oid, text)
+        if macros:
+            for schema, name, oid, text in self._rows(queries.FUNCTIONS):
+                seen["MACRO", schema, name] = Seen(oid, text)
+        return seen
+
+    def objects(self) -> list[HomeObject]:
+        """See `Schema`."""
+        results = []
+        for kind, schema, name, oid, detail, _ in self._rows(queries.OBJECTS):
+            results.append(HomeObject(kind, schema, name, self._text(kind, oid, detail)))
+        results.sort(key=lambda item: RANKS.index(item.kind))
+        return results + self.comments()
+
+    def _text(self, kind: str, oid: int, detail: str) -> str:
+        connection = self._connection
+        if kind == "SCHEMA":
+            return f"CREATE SCHEMA {detail}"
+        if kind == "TYPE":
+            type_kind, _, ordinal = detail.partition(" ")
+            return declarations.type_(connection, oid, type_kind, ordinal)
+        if kind == "SEQUENCE":
+            return declarations.sequence(connection, oid)
+        if kind == "TABLE":
+            return declarations.table(connection, oid)
+        return declarations.view(connection, oid) if kind == "VIEW" else detail
+
+    def comments(self, *, temporary: bool = False) -> list[HomeObject]:
+        """See `Schema`."""
+        return [
+            HomeObject("COMMENT", schema, name, text)
+            for schema, name, text, of_temporary in self._rows(queries.COMMENTS)
+            if of_temporary == temporary
+        ]
+
+    def text_of(self, kind: str, schema: str, name: str) -> str:
+        """See `Schema`."""
+        rows = self._rows(queries.RELATION, schema, name, "v" if kind == "VIEW" else "rp")
+        if not rows:
+            return ""
+        text = declarations.view if kind == "VIEW" else declarations.table
+        return text(self._connection, rows[0][0])
+
+    def columns(self, schema: str, name: str) -> list[ColumnDeclaration]:
+        """See `Schema`."""
+        return [ColumnDeclaration(*row) for row in self._rows(queries.COLUMNS, schema, name)]
+
+    def generated(self, schema: str, name: str) -> dict[str, str]:
+        """See `Schema`."""
+        return {fold(column): text for column, text in self._rows(queries.GENERATED, schema, name)}
+
+    def constraints(self, schema: str, name: str) -> list[Constraint]:
+        """See `Schema`."""
+        results = []
+        for row in self._rows(queries.CONSTRAINTS, fold(schema), fold(name)):
+            kind, columns, text, expression, own, parent, parent_columns = row
+            results.append(
+                Constraint(
+                    _KINDS[kind], _names(columns), text, expression or "", own, parent or "",
+                    _names(parent_columns),
+                )
+            )  # fmt: skip
+        return results
+
+    def references(self) -> list[Reference]:
+        """See `Schema`."""
+        return [Reference(*row[:3]) for row in self._rows(queries.REFERENCES)]
+
+    def children(self, key: Place) -> list[Place]:
+        """See `Schema`."""
+        return [
+            (schema, name)
+            for schema, name, parent, parent_schema in self._rows(queries.REFERENCES)
+            if (fold(parent_schema), fold(parent)) == tuple(map(fold, key))
+        ]
+
+    def self_keys(self, schema: str, name: str) -> list[tuple[list[str], list[str]]]:
+        """See `Schema`."""
+        return [
+            (list(key.columns), list(key.parent_columns))
+            for key in self.constraints(schema, name)
+            if key.kind == "FOREIGN KEY" and key.parent == name and key.schema == schema
+        ]
+
+    def unique_indexes(self, key: Place) -> list[list[str]]:
+        """See `Schema`; outside of a partial one's predicate there is no key, as for NULL."""
+        results: list[list[str]] = []
+        for oid, width, predicate, nulls_equal in self._rows(queries.UNIQUE, *map(fold, key)):
+            if nulls_equal:
+                raise errors.make("sql.unsupported", statement="UNIQUE NULLS NOT DISTINCT")
+            listed = [
+                self._rows(queries.INDEXED, oid, ordinal + 1)[0][0] for ordinal in range(width)
+            ]
+            if predicate:
+                listed = [f"CASE WHEN {predicate} THEN {text} END" for text in listed]
+            results.append(listed)
+        return results
+
+    def indexes(self) -> list[Index]:
+        """See `Schema`."""
+        return [Index(*row) for row in self._rows(queries.INDEXES)]
+
+    def without_references(self, table: Table, texts: Sequence[str]) -> str:
+        """See `Schema`."""
+        rows = self._rows(queries.RELATION, table.schema, table.name, "rp")
+        return declarations.table(self._connection, rows[0][0], temporary=True, references=False)
+
+    def constant(self, expression: str) -> object | None:
+        """See `Schema`."""
+        with suppress(errors.Error):
+            with self._connection.undone():
+                row = self._connection.fetchone(f"SELECT {expression}")
+            return None if row is None else row[0]
+        return None
+
+    def sequences(self) -> dict[Place, SequenceState]:
+        """See `Schema`; those of identity columns are among them."""
+        results = {}
+        for row in self._rows(queries.SEQUENCES):
+            schema, name, temporary, start, increment, low, high, cycle, last, oid = row
+            sql = declarations.sequence(self._connection, oid)
+            results[fold(schema), fold(name)] = SequenceState(
+                schema, name, temporary, start, increment, low, high, cycle, last, sql
+            )
+        return results
+
+    def resumed(self, sequence: SequenceState) -> str:
+        """See `Schema`."""
+        if sequence.last is None:
+            return sequence.sql
+        following = sequence.last + sequence.increment
+        if not sequence.low <= following <= sequence.high:
+            following = sequence.low if sequence.increment > 0 else sequence.high
+            if not sequence.cycle:
+                # It is used up, which only its last value can say.
+                raise errors.make("sql.unsupported", statement="A sequence that has ended")
+        return sequence.sql.replace(f"START WITH {sequence.start} ", f"START WITH {following} ", 1)
+
+    def draw(self, sequence: SequenceState, count: int) -> None:
+        """See `Schema`."""
+        ordinal = f"{quoted(sequence.schema)}.{quoted(sequence.name)}"
+        self._rows("SELECT max(nextval($1)) FROM generate_series(1, $2)", ordinal, count)
+
+    def count(self, path: str) -> int:
+        """See `Schema`."""
+        return int(self._connection.fetchall(f"SELECT count(*) FROM {path}")[0][0])
+
+
+def _names(texts: str | None) -> tuple[str, ...]:
+    """Names that a query lists, each behind its length."""
+    names = []
+    while texts:
+        length, _, rest = texts.partition(":")
+        names.append(rest[: int(length)])
+        texts = rest[int(length) :]
+    return tuple(names)

@@ -1,0 +1,258 @@
+"""What PostgreSQL says of a statement without running it, and of its own names and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from louver import errors
+from louver.names import fold
+from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
+from louver.trusted.executor.local.postgres import keys, node_tree
+from louver.trusted.executor.local.postgres import parameters as values_given
+from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.failures import translated
+from louver.trusted.executor.local.postgres.node_tree import Read
+
+_SYNTAX, _UNSUPPORTED = "42601", "0A000"
+_BODY = "louver_body"
+_FIRST_OF_USERS = 16_384
+#: PostgreSQL's own functions that run a text, or read what a text or number names.
+_TAKE_NAMES = (
+    "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
+    "cursor_to_xmlschema", "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema",
+    "schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
+    "database_to_xmlschema", "database_to_xml_and_xmlschema", "pg_read_file",
+    "pg_read_binary_file", "lo_get", "loread", "ts_stat", "ts_rewrite", "pg_get_viewdef",
+    "pg_sequence_last_value", "currval", "nextval", "setval", "lastval",
+)  # fmt: skip
+_RELATIONS = """
+SELECT c.oid, CASE WHEN n.oid = pg_my_temp_schema() THEN 'pg_temp' ELSE n.nspname::text END,
+    c.relname::text, c.relkind::text, (SELECT ev_action::text FROM pg_rewrite
+    WHERE ev_class = c.oid AND rulename = '_RETURN')
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = ANY($1::oid[])
+"""
+_CALLED = """
+SELECT p.oid, n.nspname::text, p.proname::text, p.provolatile::text, l.lanname::text,
+    p.prosqlbody::text
+FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+JOIN pg_language AS l ON l.oid = p.prolang WHERE p.oid = ANY($1::oid[])
+"""
+_OPERATORS = "SELECT oprcode::oid FROM pg_operator WHERE oid = ANY($1::oid[])"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A function that a statement calls: `volatility` is i, s or v as in pg_proc; `body` its tree,
+    where it is in SQL and PostgreSQL has one.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    volatility: str
+    language: str
+    body: str | None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is PostgreSQL's own."""
+        return self.oid < _FIRST_OF_USERS
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a statement reads, with what its views and functions read."""
+
+    read: Read
+    relations: frozenset[tuple[str, str]]
+    functions: tuple[Called, ...]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether that is all: not where a function runs what only it knows."""
+        return self.read.is_known and not any(map(_hides, self.functions))
+
+
+class PostgresStatements(Statements):
+    """By a connection to the binder, and one to the workspace."""
+
+    def __init__(self, binder: PostgresConnection, workspace: PostgresConnection) -> None:
+        """Over open connections."""
+        self._binder = binder
+        self._workspace = workspace
+
+    def require_syntax(self, sql: str) -> None:
+        """See `Statements`; PostgreSQL's parser comes before its analyser, which may refuse too."""
+        try:
+            self.bind(sql)
+        except errors.Error as error:
+            if error.sqlstate == _SYNTAX:
+                raise
+
+    def bind(self, sql: str, parameters: Parameters = ()) -> None:
+        """See `Statements`."""
+        raw = self._binder.raw
+        # What fails must not end the transaction of a dry run.
+        with nullcontext() if raw.state() == "idle" else self._binder.undone(), translated(sql):
+            own = values_given.listed(parameters)
+            raw.describe(sql, values_given.own_types(own, raw.describe(sql)[0]))
+
+    def sources(self, sql: str) -> list[Source] | None:
+        """See `Statements`; of the analyser's tree, so a table has its schema. What is unknown is
+        a "statement".
+        """
+        try:
+            reach = self.reach(sql)
+        except errors.Error as error:
+            if error.sqlstate == _UNSUPPORTED:
+                return None  # no query, nor a change
+            raise
+        if not reach.read.only_selects:
+            return None
+        results: list[Source] = [("table", fold(s), fold(n)) for s, n in sorted(reach.relations)]
+        results += [("call", fold(other.schema), fold(other.name)) for other in reach.functions]
+        return results if reach.is_known else [*results, ("statement", "", "")]
+
+    def names_read(self, sql: str) -> set[str]:
+        """See `Statements`."""
+        return {fold(name) for _, name in self.reach(sql).relations}
+
+    def reach(self, sql: str) -> Reach:
+        """All that a SELECT, INSERT, UPDATE, DELETE or MERGE reads; views and functions in SQL are
+        looked into. Any other statement raises PostgreSQL's own error.
+        """
+        with self._binder.undone():
+            whole = node_tree.read(self._tree(sql))
+            relations: dict[int, tuple[str, str]] = {}
+            functions: dict[int, Called] = {}
+            while True:
+                opened = self._opened(whole, relations, functions)
+                if not opened:
+                    return Reach(whole, frozenset(relations.values()), tuple(functions.values()))
+                for text in opened:
+                    whole.add(node_tree.read(text))
+
+    def _opened(
+        self, whole: Read, relations: dict[int, tuple[str, str]], functions: dict[int, Called]
+    ) -> list[str]:
+        """Look up what is new; the trees of what is a view, or a function with a tree."""
+        opened = []
+        whole.functions |= {int(oid) for (oid,) in self._of(_OPERATORS, whole.operators)}
+        for oid, schema, name, _, rule in self._of(_RELATIONS, whole.relations - {*relations}):
+            relations[oid] = schema, name
+            opened += [rule] if rule else []
+        for row in self._of(_CALLED, whole.functions - {*functions}):
+            functions[row[0]] = Called(*row)
+            opened += [row[5]] if row[5] else []
+        return opened
+
+    def _of(self, sql: str, oids: Iterable[int]) -> list[tuple[Any, ...]]:
+        numbers = "{" + ",".join(map(str, oids)) + "}"
+        return self._binder.fetchall(sql, [numbers]) if numbers != "{}" else []
+
+    def _tree(self, sql: str) -> str:
+        """The tree of a statement: as the body of a function that is gone again. Its parameters are
+        the function's.
+        """
+        # Alone, so that the text is one statement, and an error that of the text.
+        with translated(sql):
+            types = self._binder.raw.describe(sql)[0]
+        listed = ", ".join(
+            self._binder.fetchall(
+                "SELECT format_type(u.type, NULL) FROM unnest($1::oid[]) WITH ORDINALITY"
+                " AS u(type, ordinal) ORDER BY u.ordinal",
+                ["{" + ",".join(map(str, types)) + "}"],
+            )[ordinal][0]
+            for ordinal in range(len(types))
+        ) if types else ""  # fmt: skip
+        self._binder.execute(
+            f"CREATE FUNCTION pg_temp.{_BODY}({listed}) RETURNS void LANGUAGE sql"
+            f" BEGIN ATOMIC\n{sql}\n; END"
+        )
+        rows = self._binder.fetchall(
+            "SELECT prosqlbody::text FROM pg_proc WHERE proname = $1"
+            " AND pronamespace = pg_my_temp_schema()", [_BODY]
+        )  # fmt: skip
+        return str(rows[0][0])
+
+    def exact_value(self, expression: str) -> tuple[bool, object]:
+        """See `Statements`."""
+        row = self._binder.fetchone(
+            f"SELECT pg_typeof(v)::text, v::text, v FROM (SELECT {expression}) AS e(v)"
+        )
+        type_, text, value = row or ("", None, None)
+        own = values_given.own_type(value)
+        if not own or value is None:
+            # PostgreSQL takes a text without a type for what it needs.
+            return False, value
+        with translated():
+            given = (values_given.text_of(value) or "", own)
+            reply = self._binder.raw.run([("SELECT pg_typeof($1)::text, $1::text", [given])])[0]
+        again = self._binder.table(reply).to_pylist()[0]
+        return tuple(again.values()) == (type_, text), value
+
+    def values(self, items: Sequence[str], parameters: Parameters = ()) -> pa.Table:
+        """See `Statements`."""
+        return self._binder.fetch_arrow(f"SELECT {', '.join(items)}", parameters)
+
+    def has_function(self, name: str) -> bool:
+        """See `Statements`."""
+        return self._is_there("SELECT 1 FROM pg_proc WHERE proname = $1 LIMIT 1", name)
+
+    def has_setting(self, name: str) -> bool:
+        """See `Statements`."""
+        return self._is_there("SELECT 1 FROM pg_settings WHERE lower(name) = $1", name)
+
+    def _is_there(self, sql: str, name: str) -> bool:
+        return bool(self._binder.fetchall(sql, [name]))
+
+    def setting(self, name: str) -> pa.Table | None:
+        """See `Statements`."""
+        rows = self._workspace.fetch_arrow("SELECT current_setting($1, true) AS value", [name])
+        return rows if rows.column(0)[0].is_valid else None
+
+    def system_names(self) -> SystemNames:
+        """See `Statements`."""
+        views = (
+            "SELECT relname::text FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace"
+            " AND relkind IN ('r', 'v')"
+        )
+        functions = (
+            "SELECT DISTINCT proname::text FROM pg_proc"
+            " WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~"
+            " '^(pg_|has_|to_reg|row_security|.*_description$|format_type|current_schema)'"
+        )
+        return SystemNames(self._names(views), self._names(functions))
+
+    def _names(self, sql: str) -> frozenset[str]:
+        if sql not in _own_names():
+            _own_names()[sql] = frozenset(fold(name) for (name,) in self._binder.fetchall(sql))
+        return _own_names()[sql]
+
+    def broken(self, message: str) -> errors.Error:
+        """See `Statements`."""
+        return keys.broken(message)
+
+    def own_functions(self) -> frozenset[str]:
+        """See `Statements`."""
+        return self._names(
+            "SELECT DISTINCT proname::text FROM pg_proc"
+            " WHERE pronamespace = 'pg_catalog'::regnamespace"
+        )
+
+
+@cache
+def _own_names() -> dict[str, frozenset[str]]:
+    """Names of PostgreSQL's own, by the query for them: a process has servers of one kind."""
+    return {}
+
+
+def _hides(function: Called) -> bool:
+    """Whether a function may read what its tree does not say."""
+    return function.name in _TAKE_NAMES if function.is_own else function.body is None

@@ -1,0 +1,92 @@
+"""A whole session over the local PostgreSQL, which no URL chooses yet: the seam holds.
+
+The catalog still calls the default schema `main`, so both databases get one of that name here; what
+the executor says in DuckDB's SQL is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+import louver
+from louver import errors
+from louver._rust import postgres
+from louver.trusted.backends import postgres as postgres_backend
+from louver.trusted.executor import session
+from louver.trusted.executor.local.postgres import instances
+from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
+from tests import shared
+from tests.postgres import servers
+
+_ROWS = "(1, 'x', 1.50, '2020-01-01'), (2, 'y', 2.50, '2020-01-02'), (3, NULL, NULL, NULL)"
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[louver.Connection]:
+    opening = ("CREATE SCHEMA IF NOT EXISTS main", "SET search_path = main")
+    monkeypatch.setattr(instances, "_OPENING", (*instances._OPENING, *opening))
+    monkeypatch.setattr(session, "DuckDBLocalEngine", PostgresLocalEngine)
+    backend = replace(postgres_backend.BACKEND, local_dialect="postgres")
+    monkeypatch.setattr(postgres_backend, "BACKEND", backend)
+    keys = str(shared.key_file())
+    with louver.connect(servers.database_url("local_postgres"), keys=keys) as opened:
+        opened.execute(
+            "CREATE TABLE t (id integer ENC PRIMARY KEY, a text ENC, b numeric(10,2) ENC,"
+            " d date ENC)"
+        )
+        opened.execute(f"INSERT INTO t VALUES {_ROWS}")
+        yield opened
+        opened.execute("DROP TABLE t CASCADE")
+
+
+def test_queries_are_finished_by_postgresql(connection: louver.Connection) -> None:
+    def rows(sql: str) -> list[tuple[object, ...]]:
+        return connection.execute(sql).fetchall()
+
+    assert rows("SELECT a FROM t WHERE id = 2") == [("y",)]
+    # PostgreSQL's own: division of integers, the order of NULLs, types of results, its functions.
+    assert rows("SELECT id / 2, a FROM t ORDER BY a DESC") == [(1, None), (1, "y"), (0, "x")]
+    assert rows("SELECT sum(b), count(*), avg(id) FROM t") == [
+        (Decimal("4.00"), 3, Decimal("2.0000000000000000"))
+    ]
+    assert rows("SELECT string_agg(a, ',' ORDER BY id), to_char(max(d), 'DD.MM.') FROM t") == [
+        ("x,y", "02.01.")
+    ]
+    assert rows("SELECT jsonb_build_object('a', a) FROM t WHERE b > 2") == [({"a": "y"},)]
+    assert rows("SELECT DISTINCT ON (a IS NULL) id FROM t ORDER BY a IS NULL, id DESC") == [
+        (2,), (3,),
+    ]  # fmt: skip
+    assert rows(
+        "SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = 2"
+    ) == [("a",)]
+
+
+def test_errors_are_postgresql_s(connection: louver.Connection) -> None:
+    for sql, state in (("SELECT aa FROM t", "42703"), ("SELECT 1 / (id - 1) FROM t", "22012"),
+                       ("SELECT a + 1 FROM t", "42883")):  # fmt: skip
+        with pytest.raises(errors.Error) as error:
+            connection.execute(sql).fetchall()
+        assert error.value.sqlstate == state
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
+
+
+def test_the_server_holds_no_plaintext(connection: louver.Connection) -> None:
+    server = servers.shared()
+    connection.execute("INSERT INTO t VALUES (7, 'a canary that sings')")
+    assert connection.execute("SELECT a FROM t WHERE id = 7").fetchall() == [
+        ("a canary that sings",)
+    ]
+    admin = postgres.Session(str(server.folder), servers.PORT, servers.USER, "postgres")
+    for sql in ("CREATE TABLE songs AS SELECT 'a canary in plain text' AS a", "CHECKPOINT",
+                "DROP TABLE songs"):  # fmt: skip
+        if sql.startswith("DROP"):
+            files = [path for path in (server.folder / "data").rglob("*") if path.is_file()]
+            held = b"".join(path.read_bytes() for path in files)
+        admin.run([(sql, [])])
+    admin.close()
+    assert b"canary in plain text" in held
+    assert b"canary that sings" not in held
