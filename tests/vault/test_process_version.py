@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from random import Random
@@ -93,8 +95,8 @@ def test_sessions_at_once_see_every_change_of_the_schema(tmp_path: Path, key_fil
                 while not added.is_set():
                     least = count[0]
                     row = other.execute("SELECT * FROM t WHERE c0 = ?", [1])
-                    if len(row.description) < least:
-                        wrong.append((least, len(row.description)))
+                    if len(row.description or ()) < least:
+                        wrong.append((least, len(row.description or ())))
 
         threads = [threading.Thread(target=reads) for _ in range(3)]
         for thread in threads:
@@ -106,3 +108,19 @@ def test_sessions_at_once_see_every_change_of_the_schema(tmp_path: Path, key_fil
         for thread in threads:
             thread.join()
     assert wrong == []
+
+
+def test_another_process_may_have_had_the_file(tmp_path: Path, key_file: Path) -> None:
+    """Between two sessions of this one."""
+    url = f"duckdb:///{tmp_path}/x.duckdb"
+    with louver.connect(url, keys=key_file) as client:
+        client.execute("CREATE TABLE t (a INT ENC PRIMARY KEY); INSERT INTO t VALUES (1)")
+        assert len(client.execute("FROM t").description or ()) == 1
+    other = (
+        f"import louver; c = louver.connect({url!r}, keys={str(key_file)!r});"
+        " c.execute('ALTER TABLE t ADD COLUMN b INT ENC DEFAULT 5'); c.close()"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", other], check=True)
+    with louver.connect(url, keys=key_file) as client, louver.connect(url, keys=key_file) as second:
+        for session in (client, second):
+            assert session.execute("SELECT * FROM t WHERE a = ?", [1]).fetchall() == [(1, 5)]
