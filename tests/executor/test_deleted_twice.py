@@ -1,4 +1,6 @@
-"""A row with several partners is deleted once, as in DuckDB: in keyed tables too."""
+"""A row with several partners is deleted once, as in DuckDB: in keyed tables too. So is one whose
+key another row of the same MERGE gets.
+"""
 
 from __future__ import annotations
 
@@ -42,3 +44,26 @@ def test_rows_with_several_partners_go_once(open_connection, begin: bool) -> Non
     if begin:
         twin.fill("ROLLBACK")
         twin.either("SELECT id, a, p, n FROM t")
+
+
+@pytest.mark.parametrize("begin", [False, True])
+@pytest.mark.parametrize("profile", ["sealed", "cryptdb", "sdb"])
+def test_a_merge_gives_the_key_of_a_row_that_it_deletes(
+    open_connection, profile: str, begin: bool
+) -> None:
+    twin = Twin.beside(open_connection(profile), own_errors=True)
+    twin.fill("CREATE TABLE t (k BIGINT ENC PRIMARY KEY, l BIGINT ENC UNIQUE, a BOOLEAN ENC)")
+    twin.fill("INSERT INTO t VALUES (8, 3, false), (2, 2, false), (5, 9, true)")
+    if begin:
+        twin.fill("BEGIN")
+    merge = (
+        "MERGE INTO t USING (SELECT {} AS k, {} AS l, true AS a) AS s ON t.k = s.k"
+        " WHEN NOT MATCHED THEN INSERT BY NAME"
+        " WHEN NOT MATCHED BY SOURCE AND t.k < 6 THEN DELETE"
+    )
+    twin.run(merge.format(0, 2))
+    twin.run("SELECT * FROM t ORDER BY k")
+    twin.either(merge.format(1, 3))  # of a row that stays
+    if begin:
+        twin.fill("ROLLBACK")
+    twin.run("SELECT * FROM t ORDER BY k")

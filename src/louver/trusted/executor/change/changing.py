@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold, quoted
+from louver.names import fold, keyword, quoted
 from louver.trusted.executor import (
     cardinality,
     chosen_rows,
@@ -242,7 +242,8 @@ def rehearsed_and_sent(
         context.local.temporary.fill(plan.names)
 
     with clock.step("home"):
-        done = constraint_check.rehearsed(context, filled, rehearsed)
+        merges = any(keyword(token.text) == "MERGE" for token in words.tokens)
+        done = constraint_check.rehearsed(context, filled, rehearsed, merges=merges)
     from louver.trusted.executor.change import sending
 
     before = held[table.id] if plan.rows is not None or plan.stand_in else None
