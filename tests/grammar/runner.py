@@ -132,7 +132,8 @@ class Broken(Exception):
 def _lost(outcome: Outcome) -> bool:
     """Whether a statement failed because of what another connection does."""
     said = re.sub(r"\bon conflict\b", "", outcome.message.lower())
-    words = ("conflict" in outcome.kind, "conflict" in said, "altered by a different" in said)
+    altered = ("altered by a different", "another transaction has altered")
+    words = ("conflict" in outcome.kind, "conflict" in said, *(text in said for text in altered))
     return outcome.rows is None and any(words)
 
 
