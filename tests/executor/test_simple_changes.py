@@ -161,7 +161,7 @@ def test_statements_that_a_change_sends(open_twin: Callable[..., Twin]) -> None:
         ("INSERT OR IGNORE INTO t VALUES (?, 1)", 6, 2),
         ("UPDATE t SET n = n + 1 WHERE k = ?", 7, 3),
         ("DELETE FROM t WHERE k = ?", 8, 3),
-        ("SELECT n FROM t WHERE k = ?", 9, 2),
+        ("SELECT n FROM t WHERE k = ?", 9, 1),
     ):
         twin.run(sql, [value])
         before = traffic.statements
