@@ -192,8 +192,8 @@ class Pair:
         expected = self._expected(step, entry)
         if "internal" in expected.kind or "fatal" in expected.kind:
             raise Broken(expected.message)
-        for fine, failed in ((actual, expected), (expected, actual)):
-            if fine.rows is not None and _STATISTICS in failed.message:
+        for other, failed in ((actual, expected), (expected, actual)):
+            if other.rows is not None and _STATISTICS in failed.message:
                 raise Broken(failed.message)
         if _lost(expected):
             report.conflicts["of plaintext only"] += 1
