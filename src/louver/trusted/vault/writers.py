@@ -115,7 +115,7 @@ class Versions:
         return self._asked() if known is None else known
 
     def _asked(self) -> int:
-        """The version in the database; what the process knew a moment ago is no look at that."""
+        """The version in the database, which what the process knew a moment ago does not tell."""
         changes = self._process.changes
         version = self._engine.value(control.CATALOG_VERSION)
         self._looked_at = time.monotonic()
