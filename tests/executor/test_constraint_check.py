@@ -176,3 +176,15 @@ def test_nothing_stays_behind_at_home(session: Session) -> None:
         session.execute("UPDATE t SET a = 'x'")
     binder = local_duckdb(session.context.local).binder
     assert binder.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+
+
+def test_rows_that_break_a_check_now_are_no_conflict(session: Session) -> None:
+    """No other client is to blame, and nothing runs again, where a CHECK depends on a setting."""
+    session.execute("SET VARIABLE most = 10")
+    session.execute("CREATE TABLE t (a INTEGER ENC, b INTEGER ENC CHECK (b < getvariable('most')))")
+    session.execute("INSERT INTO t VALUES (1, 5), (2, 6)")
+    session.execute("SET VARIABLE most = 1")
+    with pytest.raises(errors.IntegrityError) as caught:
+        session.execute("UPDATE t SET a = a + 1")
+    assert caught.value.code == "duckdb.constraint"
+    assert session.execute("SELECT max(a) FROM t").rows.column(0).to_pylist() == [2]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from louver import errors
-from louver.trusted.executor.local.postgres import server, template
+from louver.trusted.executor.local.postgres import keeper, server, template
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from louver.untrusted.servers import private_postgres
 from louver.untrusted.servers.private_postgres import PORT
@@ -171,6 +171,53 @@ def test_what_two_kills_leave_is_removed_by_the_next_start() -> None:
         assert folder.exists()
     with child():
         assert not folder.exists()
+
+
+def test_it_goes_with_its_keeper() -> None:
+    """And what the keeper cannot remove any more, its process does."""
+    with child() as (_, folder, keeper):
+        assert is_used(folder)
+        os.kill(keeper, signal.SIGKILL)
+        assert until(lambda: not is_used(folder))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("spaces", [True, False])
+def test_a_server_of_another_user_goes_with_its_keeper(
+    spaces: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root is somebody else without name spaces too, as in most containers."""
+    if not spaces:
+        monkeypatch.setattr(private_postgres, "has_name_spaces", lambda: False)
+    sleep, length = str(shutil.which("sleep")), f"600.{os.getpid()}{int(spaces)}"
+
+    def runs() -> bool:
+        return any(command.startswith(f"{sleep}\0{length}") for command in commands())
+
+    with (tmp_path / "lock").open("w") as lock:
+        command = private_postgres.as_owner([sleep, length])
+        number = lock.fileno()
+        words = [str(os.getpid()), str(number), str(tmp_path / "folder"), *command]
+        with subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper.__file__, *words], stdin=subprocess.PIPE,
+            pass_fds=[number],
+        ) as process:  # fmt: skip
+            assert until(runs)
+            process.kill()
+    assert until(lambda: not runs())
+
+
+def test_what_is_left_behind_elsewhere_is_removed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory had no room when that server started."""
+    left = tmp_path / "louver-local-left"
+    left.mkdir()
+    (left / "lock").touch()
+    (left / "rows").write_text("canary")
+    monkeypatch.setattr(server, "_ON_DISK", tmp_path)
+    server._started(0).end()
+    assert not left.exists()
 
 
 def test_a_folder_in_use_is_left_alone() -> None:

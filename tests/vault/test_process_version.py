@@ -13,6 +13,10 @@ import pytest
 
 import louver
 from louver.trusted.vault.process_version import Part
+from louver.trusted.vault.writers import Versions
+from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.wire import control
+from louver.wire.messages import Statement
 from tests.generated import cases, generator
 
 
@@ -51,6 +55,37 @@ def test_nothing_is_known_while_somebody_saves(tmp_path: Path) -> None:
     second.end_saving()
     reader.looked(reader.changes, 3)
     assert reader.version == 3
+
+
+class _Overtaken(Part):
+    """Another session saves a version just after this one has heard of the one before."""
+
+    other: Part
+
+    @property
+    def version(self) -> int | None:
+        known = super().version
+        self.other.begin_saving()
+        self.other.end_saving()
+        return known
+
+
+def test_what_was_known_is_no_look(tmp_path: Path) -> None:
+    """A version that was saved between hearing of one and going on does not become the known one
+    again.
+    """
+    path = tmp_path / "x.duckdb"
+    engine = DuckDBEngine(path)
+    engine.run(control.CATALOG_CREATE)
+    row = (2, "id", "key", b"")
+    engine.run(Statement(control.CATALOG_INSERT, row, kind="write"))
+    reader, other = _Overtaken(f"duckdb:{path}"), Part(f"duckdb:{path}")
+    reader.other = other
+    other.looked(other.changes, 1)
+    assert Versions(engine, reader).current() == 1
+    assert Versions(engine, other).current() == 2
+    assert other.version == 2
+    engine.close()
 
 
 @pytest.mark.parametrize("number", range(cases(200)))

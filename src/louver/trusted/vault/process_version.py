@@ -24,9 +24,10 @@ class _Shared:
     def change(self, saving: int = 0) -> None:
         """Whatever is known may be out of date from now on."""
         with self.lock:
-            self.saving += saving
+            # Ctrl-C may come between any two of these: the last one lets others know something.
             self.changes += 1
             self.version = None
+            self.saving += saving
 
 
 _known: dict[tuple[int, str], _Shared] = {}
@@ -77,5 +78,6 @@ class Part:
     def end_saving(self) -> None:
         """The session's transaction was committed or undone."""
         if self._shared is not None and self._saving:
-            self._shared.change(saving=-1)
+            # In this order, Ctrl-C can only leave it unknown: never is one save ended twice.
             self._saving = False
+            self._shared.change(saving=-1)

@@ -111,8 +111,13 @@ class Versions:
     def current(self) -> int:
         """The version; -1 where there is none."""
         known = self._known()
+        self._looked_at = time.monotonic()
+        return self._asked() if known is None else known
+
+    def _asked(self) -> int:
+        """The version in the database, which what the process knew a moment ago does not tell."""
         changes = self._process.changes
-        version = self._engine.value(control.CATALOG_VERSION) if known is None else known
+        version = self._engine.value(control.CATALOG_VERSION)
         self._looked_at = time.monotonic()
         if not isinstance(version, int):
             return -1

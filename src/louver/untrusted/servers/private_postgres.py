@@ -48,6 +48,13 @@ _DIE_WITH_PARENT = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 3);"
     " os.getppid() == int(sys.argv[1]) or sys.exit(1); os.execvp(sys.argv[2], sys.argv[2:])"
 )
+#: Another user's process does not die with its parent any more until it asks for it again.
+_BECOME_NOBODY = (
+    "import ctypes, os, sys; parent = os.getppid();"
+    f" os.setgroups([]); os.setgid({_NOBODY}); os.setuid({_NOBODY});"
+    " ctypes.CDLL(None).prctl(1, 3); os.getppid() == parent or sys.exit(1);"
+    " os.execvp(sys.argv[1], sys.argv[1:])"
+)
 _PATIENCE_S = 30.0
 Prepared = Callable[[Path], Mapping[str, str]]
 _LOG_CHARACTERS = 2000
@@ -179,9 +186,7 @@ def as_owner(command: Sequence[str]) -> list[str]:
         return list(command)
     if has_name_spaces():
         return [*_UNSHARE, *command]
-    become = "import os, sys; os.setgroups([]); os.setgid({0}); os.setuid({0});"
-    execute = " os.execvp(sys.argv[1], sys.argv[1:])"
-    return [sys.executable, "-I", "-S", "-c", become.format(_NOBODY) + execute, *command]
+    return [sys.executable, "-I", "-S", "-c", _BECOME_NOBODY, *command]
 
 
 @functools.cache

@@ -33,6 +33,8 @@ _PREFIX = "louver-local-"
 _LOCK = "lock"
 #: What a file system in memory must have free; elsewhere it would be full soon.
 _ROOM_BYTES = 1 << 30
+#: The names of sockets are short, which those of a user's own folder may not be.
+_ON_DISK = Path("/tmp")  # noqa: S108 - the folder in it is the owner's alone
 _PATIENCE_S = 30.0
 _SYSTEM = Path("/usr/lib/postgresql")
 #: The first release that says what ``pg_proc.prosqlbody`` and ``indnullsnotdistinct`` do.
@@ -78,6 +80,8 @@ class LocalServer:
         if self.owner != os.getpid():
             return
         _close(self.keeper)
+        # The keeper has done so, unless it was killed.
+        shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):
             os.close(self.lock)
 
@@ -106,9 +110,9 @@ def _end_all() -> None:
 
 def _started(number: int) -> LocalServer:
     binaries = _binaries()
-    base = _base()
-    _sweep(base)
-    folder, lock = _folder(base)
+    for base in (*_in_memory(), _ON_DISK):
+        _sweep(base)
+    folder, lock = _folder(_base())
     try:
         private_postgres.given(folder)
         data, log = folder / "data", folder / "log"
@@ -202,8 +206,7 @@ def _base() -> Path:
             state = os.statvfs(base)
             if state.f_bavail * state.f_frsize >= _ROOM_BYTES and os.access(base, os.W_OK):
                 return base
-    # The names of sockets are short, which those of a user's own folder may not be.
-    return Path("/tmp")  # noqa: S108 - the folder in it is the owner's alone
+    return _ON_DISK
 
 
 def _in_memory() -> Iterator[Path]:
@@ -216,7 +219,9 @@ def _in_memory() -> Iterator[Path]:
 
 
 def _sweep(base: Path) -> None:
-    """Remove folders of this user's that are not locked: their processes were killed."""
+    """Remove folders of this user's that are not locked: their processes were killed. They need not
+    be where this server's will be: what memory had room for then may be another.
+    """
     for folder in base.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or not _is_own(folder):
