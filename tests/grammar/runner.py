@@ -33,6 +33,7 @@ PENDING = {
         "error transaction.key",
     ): "COMMIT names no key that only the server knows",
     ("error conversion", "error dependency"): "of two errors in one statement, the other",
+    ("error constraint", "error dependency"): "of two errors in one statement, the other",
     ("error catalog", "error table.missing"): "COPY … FROM has a message of its own",
     ("error binder", "error catalog"): "a view that no longer binds is gone after a reconnect",
 }
