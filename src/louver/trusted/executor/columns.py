@@ -296,8 +296,9 @@ class Columns:
         if factor != 1:
             key = self.space.scale(key, factor)
         used = {slot: row_ids[slot] for slot in secret.slots}
-        opened = self.space.open(key, values, used, storage(field.type), secret.low, secret.high)
-        return wrapped(opened, field.type)
+        # The type as it is: of 128 bits only the extension says whether there is a sign.
+        opened = self.space.open(key, values, used, field.type, secret.low, secret.high)
+        return wrapped(unwrapped(opened), field.type)
 
     def open_column(
         self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field

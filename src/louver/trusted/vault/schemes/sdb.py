@@ -83,12 +83,17 @@ SCHEME = Scheme(
     profile="sdb",
 )  # fmt: skip
 
+_UNSIGNED = pa.opaque(pa.binary(16), "uhugeint", "DuckDB")
+
 
 def seal(
     keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array
 ) -> dict[str, pa.Array]:
     """Values as shares; NULL stays NULL."""
     identity = (table.id, column.id, column.generation)
+    if column.type == "UHUGEINT" and not isinstance(values, pa.ExtensionArray):
+        # Of 128 bits only the extension says whether there is a sign.
+        values = pa.ExtensionArray.from_storage(_UNSIGNED, values)
     return {"sdb": keys.space.seal(*identity, values, row_ids)}
 
 
