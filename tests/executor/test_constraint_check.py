@@ -187,4 +187,6 @@ def test_rows_that_break_a_check_now_are_no_conflict(session: Session) -> None:
     with pytest.raises(errors.IntegrityError) as caught:
         session.execute("UPDATE t SET a = a + 1")
     assert caught.value.code == "duckdb.constraint"
-    assert session.execute("SELECT max(a) FROM t").rows.column(0).to_pylist() == [2]
+    rows = session.execute("SELECT max(a) FROM t").rows
+    assert rows is not None
+    assert rows.column(0).to_pylist() == [2]
