@@ -47,9 +47,9 @@ class Counted:
             self.decided += result is not None
             return result
 
-        def counted_rehearsed(*given: Any) -> Any:
+        def counted_rehearsed(*given: Any, **named: Any) -> Any:
             self.rehearsed += 1
-            return rehearse(*given)
+            return rehearse(*given, **named)
 
         monkeypatch.setattr(changing, "planned", counted_plan)
         monkeypatch.setattr(home, "describe", counted_describe)
