@@ -9,6 +9,9 @@ or casefold().
 from __future__ import annotations
 
 import string
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _CAPITAL = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
@@ -32,6 +35,30 @@ def quoted(name: str) -> str:
 def folded_sql(expression: str) -> str:
     """`fold` of an expression, in DuckDB's SQL, whose own lower() folds all letters."""
     return f"translate({expression}, '{string.ascii_uppercase}', '{string.ascii_lowercase}')"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSchemas:
+    """Schemas that the language of a session gives every database (planner/sql/dialect.py)."""
+
+    #: the folded schema in which names without one are created
+    home: str = "main"
+    #: the folded schema by which temporary objects are called
+    temporary: str = "main"
+    #: the folded name by which the database itself stands before a name of two parts
+    database: str = "memory"
+    #: whether a search path of the user's is all that is searched; the home comes last otherwise
+    path_is_all: bool = False
+
+
+OWN: ContextVar[OwnSchemas] = ContextVar("louver_own_schemas", default=OwnSchemas())
+own_schemas: Callable[[], OwnSchemas] = OWN.get
+"""The schemas of the session that runs now."""
+
+
+def is_home(schema: str) -> bool:
+    """Whether a schema is the one of names without a schema."""
+    return fold(schema) == own_schemas().home
 
 
 #: Of DuckDB's tables that describe the schema: the rows of the database itself, and not of files

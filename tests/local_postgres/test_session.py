@@ -26,14 +26,14 @@ _ROWS = "(1, 'x', 1.50, '2020-01-01'), (2, 'y', 2.50, '2020-01-02'), (3, NULL, N
 
 
 @pytest.fixture
-def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[louver.Connection]:
-    opening = ("CREATE SCHEMA IF NOT EXISTS main", "SET search_path = main")
-    monkeypatch.setattr(instances, "_OPENING", (*instances._OPENING, *opening))
-    monkeypatch.setattr(session, "DuckDBLocalEngine", PostgresLocalEngine)
-    backend = replace(postgres_backend.BACKEND, local_dialect="postgres")
-    monkeypatch.setattr(postgres_backend, "BACKEND", backend)
+def connection() -> Iterator[louver.Connection]:
+
+
+
+
+
     keys = str(shared.key_file())
-    with louver.connect(servers.database_url("local_postgres"), keys=keys) as opened:
+    with louver.connect(servers.database_url("local_postgres"), keys=keys, language="postgres") as opened:
         opened.execute(
             "CREATE TABLE t (id integer ENC PRIMARY KEY, a text ENC, b numeric(10,2) ENC,"
             " d date ENC)"

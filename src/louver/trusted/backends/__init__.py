@@ -31,8 +31,9 @@ def named(name: str) -> Backend:
     backend = import_module(ENGINES[name][0]).BACKEND
     if not isinstance(backend, Backend):
         raise errors.make("internal", detail=f"{ENGINES[name][0]} describes no engine")
-    if dialect.named(backend.local_dialect) is None:
-        raise errors.make("internal", detail=f"no local engine speaks {backend.local_dialect:.40}")
+    for language in backend.languages:
+        if dialect.named(language) is None:
+            raise errors.make("internal", detail=f"no local engine speaks {language:.40}")
     return backend
 
 

@@ -10,12 +10,12 @@ themselves; everything else is an operation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, is_home
 from louver.trusted.planner.ir import Node, Sql
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.scheme import Scheme
@@ -62,7 +62,9 @@ class Backend:
         types: its SQL type of each of `vault.stored_types`.
         words: what texts of this engine hold beside `WORDS`.
         functions: what texts of this engine may call beside `FUNCTIONS`.
-        local_dialect: the language of the local engine whose answers are the right ones.
+        languages: those that databases on it can have, first the one of a new database.
+        local_dialect: of these the language of the database at hand, whose local engine's answers
+            are the right ones.
         storage: "server" where SQL reaches the rows, "files" where they are files of a lake.
         computes: whether it runs queries; else rows are only fetched.
         narrowed: the leak of a narrowed read: "rows" or "files".
@@ -90,6 +92,7 @@ class Backend:
     types: Mapping[str, str] = field(default_factory=dict)
     words: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
+    languages: tuple[str, ...] = ("duckdb",)
     local_dialect: str = "duckdb"
     storage: str = "server"
     computes: bool = True
@@ -108,6 +111,17 @@ class Backend:
     settings: frozenset[str] = frozenset()
     unaffected: frozenset[str] = frozenset()
     costs: Costs = Costs()
+
+    # ------------------------------------------------------------------ whose answers are right
+
+    def speaking(self, language: str) -> Backend:
+        """The backend of a database of a language."""
+        if language not in self.languages:
+            raise errors.make(
+                "language.unknown", name=f"{language:.40}", engine=self.name,
+                known=", ".join(self.languages),
+            )  # fmt: skip
+        return replace(self, local_dialect=language)
 
     # ------------------------------------------------------------------ what it computes
 
@@ -174,7 +188,7 @@ class Backend:
 
     def create_schema(self, schema: str) -> list[str]:
         """The statements that make sure of a schema."""
-        if fold(schema) == "main":
+        if is_home(schema):
             return []
         if not self.schemas:
             raise errors.make("engine.schema", engine=self.name, schema=schema)

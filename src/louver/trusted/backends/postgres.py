@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, is_home
 from louver.trusted.backends import comparisons, postgres_layers
 from louver.trusted.backends.backend import Backend, Leaf, TypeOf
 from louver.trusted.vault import stored_types
@@ -71,6 +71,8 @@ class Postgres(Backend):
     def create_schema(self, schema: str) -> list[str]:
         """The statements that make sure of a schema; some names are the server's, or ours there."""
         folded = fold(schema)
+        if is_home(schema):
+            return []
         if folded in (_HOME, "louver", "information_schema") or folded.startswith("pg_"):
             raise errors.make("engine.schema", engine=self.name, schema=schema)
         return Backend.create_schema(self, schema)
@@ -118,7 +120,7 @@ class Postgres(Backend):
 
 
 def _schema(schema: str) -> str:
-    return _HOME if fold(schema) == "main" else schema
+    return _HOME if is_home(schema) else schema
 
 
 def _uuids(column: Column) -> list[str]:
@@ -194,6 +196,7 @@ BACKEND = Postgres(
     has_indexes=True,
     row_key="PRIMARY KEY",
     concurrent=True,
+    languages=("duckdb", "postgres"),
     unaffected=frozenset(
         (
             "timezone", "calendar", "default_null_order", "null_order", "default_order",

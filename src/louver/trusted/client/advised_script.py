@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from louver.names import fold, quoted
+from louver.names import is_home, quoted
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
 from louver.trusted.executor.local.duckdb_statements import reserved_words
@@ -81,7 +81,7 @@ def _again(
         for index in context.local.schema.indexes()
         if (index.schema, index.table) == position
     ]
-    schema = "" if fold(table.schema) == "main" else f"{name_of(table.schema)}."
+    schema = "" if is_home(table.schema) else f"{name_of(table.schema)}."
     listed = ", ".join(name_of(c.name) for c in table.columns if not c.expression)
     label, former = f"{schema}{name_of(table.name)}", name_of(f"{table.name}_before")
     statements = [

@@ -36,6 +36,7 @@ def connect(
     policy: str | os.PathLike[str] | None = None,
     *,
     read_only: bool = False,
+    language: str | None = None,
 ) -> Connection:
     """Connect to a database that you do not trust.
 
@@ -50,6 +51,9 @@ def connect(
         read_only: write neither to the database nor to its ledger. A statement that would change
             the database raises ``connection.read_only``; a query that would reveal something that
             is not in the ledger yet raises ``ledger.read_only``. Nothing is sent for either.
+        language: the SQL of a database that is created: ``duckdb``, or behind ``postgresql://``
+            also ``postgres``. A database that is there has one already, and another one raises
+            ``language.other``.
 
     Raises:
         errors.Error: ``url.*``, ``key.*``, ``policy.*``, ``profile.unknown`` for arguments that
@@ -61,7 +65,8 @@ def connect(
         from louver.trusted.client import connect_providers
 
         return connect_providers.connect(url)
-    return Connection(open_session(url, keys, profile, policy, read_only=read_only))
+    session = open_session(url, keys, profile, policy, read_only=read_only, language=language)
+    return Connection(session)
 
 
 def open_session(
@@ -73,6 +78,7 @@ def open_session(
     tapped: bool = False,
     modulus_bits: int = 2048,
     read_only: bool = False,
+    language: str | None = None,
 ) -> Session:
     """A session; ``tapped`` puts a recorder between client and server."""
     errors.refuse_keys(url, _named(keys), profile, policy)
@@ -109,6 +115,7 @@ def open_session(
             storage=storage,
             opener=opened_to_read if read_only else opened,
             writable=not read_only,
+            language=language or "",
         )
     except BaseException:
         engine.close()

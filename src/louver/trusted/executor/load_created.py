@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from louver import errors
-from louver.names import fold, quoted
+from louver.names import fold, own_schemas, quoted
 from louver.trusted.executor import transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -79,7 +79,7 @@ def _created(
     if policy is not None:
         rules = Policy.read(policy, default=context.policy.profile)
         context = replace(context, policy=rules.stored_as(context.policy.storage))
-        clauses = _ruled(rules, label_of(schema or "main", table), names) | clauses
+        clauses = _ruled(rules, label_of(schema or own_schemas().home, table), names) | clauses
     body = ", ".join(
         f"{quoted(column)} {type_}{clauses.get(fold(column), '')}" for column, type_ in columns
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, is_home
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
@@ -93,7 +93,7 @@ def _label(context: Common, name: str) -> str:
     known = context.catalog.named(schema, table)
     if known is not None:
         return known.label
-    label = table if fold(schema) in ("", "main") else f"{schema}.{table}"
+    label = table if not schema or is_home(schema) else f"{schema}.{table}"
     if any(fold(fact.table) == fold(label) for fact in context.ledger.facts()):
         return label
     raise errors.make("table.missing", table=name)

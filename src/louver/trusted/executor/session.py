@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted import backends
+from louver.trusted.backends.backend import Backend
 from louver.trusted.executor import (
     attached_files,
     dispatch,
@@ -37,6 +38,7 @@ from louver.trusted.executor.context import Context, Opener, no_opener
 from louver.trusted.executor.error_position import in_own_words
 from louver.trusted.executor.front import Resolve
 from louver.trusted.executor.ledger import Ledger
+from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.policy import Policy
@@ -49,7 +51,7 @@ from louver.trusted.executor.storage import Parts, Storage
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import speaking
-from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.catalog import DUCKDB, Catalog
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
@@ -84,17 +86,35 @@ class Session:
         storage: Callable[[Parts], Storage] = ServerStorage,
         opener: Opener = no_opener,
         writable: bool = True,
+        language: str = "",
     ) -> None:
         """``opener`` opens the connections that ATTACH names. One that is not ``writable`` changes
-        neither the database nor its ledger, so it opens no layer.
+        neither the database nor its ledger, so it opens no layer. A database that is created has
+        the ``language``, or its backend's.
         """
         self.closed = False
-        local = DuckDBLocalEngine()
+        backend = backends.named(engine.backend)
+        if backend.probe:
+            extensions = engine.query(Statement(backend.probe)).column(0).to_pylist()
+            backend = backend.having(extensions)
+        store = CatalogStore(
+            engine,
+            keyring,
+            shared=backend.concurrent,
+            embedded=backend.embedded,
+            language=backend.speaking(language or backend.languages[0]).local_dialect,
+        )
+        catalog = store.load()
+        if language and catalog.language != language:
+            raise errors.make("language.other", own=catalog.language, asked=language)
+        backend = backend.speaking(catalog.language)
+        local = _local_engine(catalog.language)
         self.dialect = local.dialect
         try:
             with speaking(local.dialect):
+                found = _Found(engine, backend, store, State(catalog, writable=writable))
                 self.context = _context(
-                    engine, keyring, policy, local, modulus_bits, storage, opener, writable
+                    found, keyring, policy, local, modulus_bits, storage, opener
                 )
                 local.rebuild(self.context.catalog)
                 policy_spelling.require_all_spelled(policy, self.context.catalog)
@@ -218,25 +238,41 @@ class Session:
             self.context.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A database as it was found."""
+
+    engine: Engine
+    backend: Backend
+    store: CatalogStore
+    state: State
+
+
+def _local_engine(language: str) -> LocalEngine:
+    """The local engine of a language."""
+    if language == DUCKDB:
+        return DuckDBLocalEngine()
+    if language == "postgres":
+        from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
+
+        return PostgresLocalEngine()
+    raise errors.make("internal", detail=f"no local engine speaks {language:.40}")
+
+
 def _context(
-    engine: Engine,
+    found: _Found,
     keyring: KeyRing,
     policy: Policy,
-    local: DuckDBLocalEngine,
+    local: LocalEngine,
     modulus_bits: int,
     storage: Callable[[Parts], Storage],
     opener: Opener,
-    writable: bool,
 ) -> Context:
-    backend = backends.named(engine.backend)
-    if backend.local_dialect != local.dialect.name:
-        raise errors.make("internal", detail=f"no local engine speaks {backend.local_dialect:.40}")
-    if backend.probe:
-        extensions = engine.query(Statement(backend.probe)).column(0).to_pylist()
-        backend = backend.having(extensions)
-    store = CatalogStore(engine, keyring, shared=backend.concurrent, embedded=backend.embedded)
-    state = State(store.load(), writable=writable)
-    state.planning = replace(state.planning, opens_layers=writable)
+    engine, backend, store, state = found.engine, found.backend, found.store, found.state
+    writable = state.writable
+    # What a server may compute of the user's own expressions is known of DuckDB's language only.
+    apart = backend.local_dialect != DUCKDB
+    state.planning = replace(state.planning, opens_layers=writable, apart=apart)
     state.origins.files = local.files.tables
     stopped = Stopped(store.pin)
     ledger = Ledger(engine.side(), keyring, store.pin, lambda: state.catalog, writable=writable)

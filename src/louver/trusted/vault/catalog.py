@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from louver.names import fold, quoted
+from louver.names import fold, is_home, own_schemas, quoted
 from louver.trusted.vault import seen_values
 from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
 from louver.trusted.vault.epochs import Epochs
@@ -28,6 +28,8 @@ _REVISIONS = count()
 _BOUND_LENGTH = 40
 #: The rows that a table may have that is not counted.
 MOST_ROWS = 1 << 36
+#: The setting that names the language of a database's texts, where it is not DuckDB's.
+LANGUAGE, DUCKDB = "language", "duckdb"
 #: The schema of objects that exist only in the session; never stored.
 TEMPORARY = "temp"
 _PASSING = ("path", "revision")
@@ -131,10 +133,10 @@ class Table:
 
     @property
     def label(self) -> str:
-        """The table's name for display: without its schema if that is `main`."""
+        """The table's name for display: without its schema if that is the home."""
         name = quoted(self.name) if "." in self.name else self.name
         schema = quoted(self.schema) if "." in self.schema else self.schema
-        return name if fold(self.schema) == "main" else f"{schema}.{name}"
+        return name if is_home(self.schema) else f"{schema}.{name}"
 
     @property
     def key(self) -> tuple[str, str]:
@@ -205,12 +207,20 @@ class Catalog:
     revision: int = field(default_factory=lambda: next(_REVISIONS), compare=False)
 
     @staticmethod
-    def create() -> Catalog:
-        """An empty catalog. Table ids start at a random number: keys derive from them, so databases
+    def create(language: str = DUCKDB) -> Catalog:
+        """An empty catalog, whose texts will be of a language. Table ids start at a random number: keys derive from them, so databases
         of one key file share no column keys, and a value cannot be moved between them.
         """
         first = 1 + secrets.randbelow(1 << 30)
-        return Catalog(database_id=secrets.token_hex(16), next_table_id=first)
+        catalog = Catalog(database_id=secrets.token_hex(16), next_table_id=first)
+        if language != DUCKDB:
+            catalog.settings[LANGUAGE] = language
+        return catalog
+
+    @property
+    def language(self) -> str:
+        """The name of the language of its texts, and so of the sessions on it."""
+        return str(self.settings.get(LANGUAGE, DUCKDB))
 
     def table(self, schema: str, name: str) -> Table | None:
         """The table with this name, case-insensitively; None if it does not exist."""
@@ -219,17 +229,21 @@ class Catalog:
     @property
     def schema(self) -> str:
         """The schema in which unqualified names are created."""
-        return self.path[0] if self.path else "main"
+        return self.path[0] if self.path else own_schemas().home
 
     def schemas(self, schema: str, near: str = "") -> tuple[str, ...]:
-        """The schemas in which DuckDB looks up a name, in order: the schema written before it;
-        otherwise that of the view whose text contains it, then the search path, then `main`.
-        Temporary objects belong to a schema `main` too, and come first.
+        """The schemas in which the local engine looks up a name, in order: the schema written
+        before it; otherwise that of the view whose text contains it, then the search path, then
+        the home. In DuckDB, temporary objects belong to a schema of the home's name too, and come
+        first.
         """
-        if schema:
-            known = {"main": (TEMPORARY, "main"), DATABASE: ("main",)}
-            return known.get(fold(schema), (fold(schema),))
-        return (TEMPORARY, *((fold(near),) if near else ()), *self.path, "main")
+        own, folded = own_schemas(), fold(schema)
+        if folded:
+            if folded == own.temporary:
+                return (TEMPORARY, own.home) if folded == own.home else (TEMPORARY,)
+            return (own.home,) if folded == own.database else (folded,)
+        home = () if self.path and own.path_is_all else (own.home,)
+        return (TEMPORARY, *((fold(near),) if near else ()), *self.path, *home)
 
     def find(self, schema: str, name: str, near: str = "") -> Table | HomeObject | None:
         """The table or view that a name refers to; see `schemas`."""
@@ -246,7 +260,7 @@ class Catalog:
     def named(self, schema: str, name: str, near: str = "") -> Table | None:
         """The table that a name refers to; None if it refers to no table."""
         if not (schema or near or self.path):
-            return self.table("main", name)
+            return self.table(own_schemas().home, name)
         item = self.find(schema, name, near)
         return item if isinstance(item, Table) else None
 

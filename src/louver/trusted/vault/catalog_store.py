@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from louver import errors
 from louver.trusted.vault import catalog_text, process_version
-from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.catalog import DUCKDB, Catalog
 from louver.trusted.vault.pin import Keys, Pin, Pins, PinState, is_other_file
 from louver.trusted.vault.writers import Versions, Writers, turn, written
 from louver.untrusted.engines.engine import Engine
@@ -41,11 +41,13 @@ class CatalogStore:
 
     def __init__(
         self, engine: Engine, keys: Keys, pins: Pins | None = None, *, shared: bool = False,
-        embedded: bool = False,
+        embedded: bool = False, language: str = DUCKDB,
     ) -> None:  # fmt: skip
         """A store on `engine`; call `load` first. Where it is ``shared``, rows are written without
-        a new version (`Writers`); where it is ``embedded``, only this process writes.
+        a new version (`Writers`); where it is ``embedded``, only this process writes. A database
+        that is created gets the ``language``.
         """
+        self._language = language
         self._engine = engine
         self._embedded = embedded
         self._process = process_version.Part(engine.address if embedded else "")
@@ -303,7 +305,7 @@ class CatalogStore:
 
     def _create(self) -> Catalog:
         address = self._engine.address
-        catalog = Catalog.create()
+        catalog = Catalog.create(self._language)
         catalog.version, catalog.stamp = 1, secrets.token_hex(8)
         text = catalog.to_json()
         row = (1, catalog.database_id, self._keys.key_id, self._seal(catalog, text))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import fold, keyword, quoted
+from louver.names import fold, keyword, own_schemas, quoted
 from louver.trusted.executor import cardinality, federation, row_writer, send_order, transaction
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
@@ -253,7 +253,7 @@ def _require_flow(
     for position, (name, type_) in enumerate(columns, 1):
         own = protection[fold(name)]
         targets.append(Column(name, type_, -position, own.encrypted, own.scheme, own.ceiling))
-    target = Table("main", parts.label, 0, targets)
+    target = Table(own_schemas().home, parts.label, 0, targets)
     permit.Judge(sources.catalog, target).judge(_flow(targets, sources))
 
 

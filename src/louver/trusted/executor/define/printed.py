@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import fold, keyword, quoted
+from louver.names import fold, is_home, keyword, quoted
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import objects
@@ -143,5 +143,5 @@ def _words_said(column: Column, catalog: Catalog, backend: Backend) -> dict[str,
 
 def name_of(table: Table) -> str:
     """A table's name as SQL, without its schema if that is `main`."""
-    schema = "" if fold(table.schema) == "main" else f"{quoted(table.schema)}."
+    schema = "" if is_home(table.schema) else f"{quoted(table.schema)}."
     return f"{schema}{quoted(table.name)}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, own_schemas
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import transaction_time
@@ -39,7 +39,7 @@ def resolved(context: Context, start: head.Head) -> tuple[str, str]:
         if start.kind == "SCHEMA" and name == TEMPORARY:
             raise errors.make("sql.unsupported", statement="A schema of the name temp")
         return schema, name
-    if schema not in ("", "main", TEMPORARY) or start.kind in ("INDEX", "SCHEMA"):
+    if schema not in ("", own_schemas().temporary, TEMPORARY) or start.kind in ("INDEX", "SCHEMA"):
         raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind} of this name")
     if start.kind == "MACRO" and name in transaction_time.NAMES:
         statement = f"CREATE TEMP MACRO {name}, which covers a function that tells the time,"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import fold, keyword, own_schemas
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import DATABASE
 
@@ -39,7 +39,7 @@ class Head:
     def target(self) -> tuple[str, str]:
         """Schema, "" where none is written, and name, folded."""
         schema = fold(self.name[-2]) if len(self.name) > 1 else ""
-        schema = "main" if schema == DATABASE else schema
+        schema = own_schemas().home if schema == DATABASE else schema
         return schema, fold(self.name[-1]) if self.name else ""
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, is_home
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import Schema
@@ -20,6 +20,7 @@ from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.executor.schema.representations import pseudonym
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.protection import FILES, PLAIN, Protection
@@ -83,7 +84,7 @@ def make_column(
         raise errors.make("sql.unsupported", statement=statement)
     column = Column(
         name,
-        type_,
+        spoken().catalog_type(type_),
         catalog.take_column_id(),
         protection.encrypted,
         protection.scheme,
@@ -157,7 +158,7 @@ def protect(
 
 def label_of(schema: str, name: str) -> str:
     """A table's name for people and policies."""
-    return name if fold(schema) == "main" else f"{schema}.{name}"
+    return name if is_home(schema) else f"{schema}.{name}"
 
 
 def generated_columns(context: Context, schema: str, name: str) -> frozenset[str]:

@@ -22,6 +22,7 @@ from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token as SqlToken
 
+from louver.names import OWN, OwnSchemas
 from louver.trusted.vault.catalog import Catalog
 
 
@@ -56,6 +57,10 @@ class Dialect:
     words: Callable[[str, list[SqlToken]], list[SqlToken]] | None = None
     #: raises SqlglotError for trees that the engine may read otherwise, beside those operators
     require: Callable[[str, list[SqlToken], list[exp.Expr | None]], None] | None = None
+    #: the catalog's name of a type that the engine prints
+    catalog_type: Callable[[str], str] = str
+    #: the schemas that every database has
+    schemas: OwnSchemas = OwnSchemas()
     #: raises for names of a changed catalog, beside those before, that are one without capitals
     require_names: Callable[[Catalog, Catalog], None] = lambda _before, _catalog: None
 
@@ -117,17 +122,20 @@ class speaking:  # noqa: N801
     begin within it do not inherit it, and a generator must not yield in it.
     """
 
-    __slots__ = ("_before", "_dialect")
+    __slots__ = ("_before", "_dialect", "_schemas")
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._before: Token[Dialect] | None = None
+        self._schemas: Token[OwnSchemas] | None = None
 
     def __enter__(self) -> None:
         self._before = _SPOKEN.set(self._dialect)
+        self._schemas = OWN.set(self._dialect.schemas)
 
     def __exit__(
         self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
     ) -> None:
-        if self._before is not None:
+        if self._before is not None and self._schemas is not None:
             _SPOKEN.reset(self._before)
+            OWN.reset(self._schemas)

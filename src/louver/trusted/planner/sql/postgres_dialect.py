@@ -13,8 +13,8 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import keyword
-from louver.trusted.planner.sql import postgres_names, postgres_trees
+from louver.names import OwnSchemas, keyword
+from louver.trusted.planner.sql import postgres_names, postgres_trees, postgres_types
 from louver.trusted.planner.sql.dialect import DUCKDB, Dialect
 
 _START = r"A-Za-z_\u0080-\U0010ffff"
@@ -166,6 +166,8 @@ DIALECT = Dialect(
     pivots=frozenset(),
     placeholder=DUCKDB.placeholder,
     string=DUCKDB.string,
+    catalog_type=postgres_types.catalog_type,
+    schemas=OwnSchemas("public", "pg_temp", database="", path_is_all=True),
     words=_words,
     require=postgres_trees.require,
     require_names=postgres_names.require_distinct,

@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import fold
+from louver.names import fold, is_home
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.trees import parse
@@ -52,8 +52,8 @@ def schema_of(database: str, schema: str) -> str | None:
     if not database:
         return schema
     if fold(database) == DATABASE:
-        return DATABASE if fold(schema) == "main" else schema
-    return TEMPORARY if (fold(database), fold(schema)) == (TEMPORARY, "main") else None
+        return DATABASE if is_home(schema) else schema
+    return TEMPORARY if fold(database) == TEMPORARY and is_home(schema) else None
 
 
 class Names(Protocol):

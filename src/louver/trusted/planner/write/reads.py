@@ -14,7 +14,7 @@ from typing import Protocol
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import fold
+from louver.names import fold, own_schemas
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.sql.resolver import schema_of
 from louver.trusted.planner.write import grammar
@@ -188,8 +188,8 @@ class Reads:
         if not isinstance(node.this, exp.Identifier):
             return False
         if not node.db:
-            return ("main", fold(node.name)) in self._files.get("", ())
-        database, schema = (node.catalog, node.db) if node.catalog else (node.db, "main")
+            return (own_schemas().home, fold(node.name)) in self._files.get("", ())
+        database, schema = (node.catalog, node.db) if node.catalog else (node.db, own_schemas().home)
         return (fold(schema), fold(node.name)) in self._files.get(fold(database), ())
 
     def view(self, node: exp.Table) -> HomeObject | None:
@@ -259,7 +259,7 @@ class Reads:
 
 def is_local(node: exp.Table) -> bool:
     """Whether a name can mean a temporary object, which then takes precedence."""
-    return schema_of(node.catalog, fold(node.db)) in ("", "main", TEMPORARY)
+    return schema_of(node.catalog, fold(node.db)) in ("", own_schemas().temporary, TEMPORARY)
 
 
 def is_file(node: exp.Table) -> bool:

@@ -24,6 +24,7 @@ from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres import python_values, readable, values
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.type_names import TypeNames
+from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Table
 
 Statement = tuple[str, Sequence[Any]]
@@ -272,7 +273,8 @@ def creation(
     # The value of a domain, or a type without a length, knows best how it is stored.
     plain = " STORAGE PLAIN" if rows.nbytes <= _SMALL_BYTES else ""
     items = ", ".join(
-        f"{quoted(name)} {type_}{plain if type_ in _LONG else ''}" for name, type_ in columns
+        f"{quoted(name)} {type_}{plain if type_ in _LONG else ''}"
+        for name, type_ in ((name, own_type(type_)) for name, type_ in columns)
     )
     return f"CREATE {word} {target} ({items})"
 

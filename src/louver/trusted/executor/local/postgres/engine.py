@@ -32,6 +32,7 @@ from louver.trusted.executor.local.postgres.schema import PostgresSchema
 from louver.trusted.executor.local.postgres.session_settings import PostgresSettings, refuse
 from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
+from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 _MOST_VALUES = 4_096
@@ -226,7 +227,7 @@ class PostgresLocalEngine(PostgresSettings):
     def arrow_field(self, type_: str) -> pa.Field:
         """See `Binder`."""
         if type_ not in self._arrow_types:
-            rows = self.binder.fetch_arrow(f"SELECT NULL::{type_} AS c")
+            rows = self.binder.fetch_arrow(f"SELECT NULL::{own_type(type_)} AS c")
             self._arrow_types[type_] = rows.schema.field(0)
         return self._arrow_types[type_]
 
