@@ -45,6 +45,8 @@ class OwnSchemas:
     home: str = "main"
     #: the folded schema by which temporary objects are called
     temporary: str = "main"
+    #: what a temporary table's name stands behind
+    stand_in: str = "temp.main"
     #: the folded name by which the database itself stands before a name of two parts
     database: str = "memory"
     #: whether a search path of the user's is all that is searched; the home comes last otherwise

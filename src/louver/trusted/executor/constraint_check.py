@@ -150,8 +150,8 @@ def _rules(context: Context, table: Table) -> Rules:
             entries.required |= {fold(name) for name in columns}
         elif kind == "FOREIGN KEY":
             texts.append(known.text)
-            parent = (table.schema, known.parent)
-            entries.foreign.append(ForeignKey(columns, parent, known.parent_columns))
+            parent = (known.parent_schema or table.schema, known.parent)
+            entries.foreign.append(ForeignKey(columns, parent, known.parent_columns, known.acts))
     for listed in schema.unique_indexes(table.key):
         bare = {fold(c.name): quoted(c.name) for c in table.columns}
         bare |= {fold(name): name for name in bare.values()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from louver import errors
-from louver.names import fold, quoted
+from louver.names import fold, own_schemas, quoted
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -109,7 +109,7 @@ def stand_for(context: Context, connection: LocalConnection, table: Table, rows:
 
 def stand_in(table: Table) -> str:
     """The name of the temporary table that takes a table's place."""
-    return f"temp.main.{quoted(table.name)}"
+    return f"{own_schemas().stand_in}.{quoted(table.name)}"
 
 
 def _fill_in_waves(

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import quoted
+from louver.names import own_schemas, quoted
 from louver.trusted.executor import constraint_check, import_database, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -56,4 +56,4 @@ def _without_temporary(connection: LocalConnection) -> None:
     """Drop temporary tables: DuckDB exports their rows but not the tables."""
     request = "SELECT table_name FROM duckdb_tables() WHERE temporary"
     for (name,) in connection.fetchall(request):
-        connection.execute(f"DROP TABLE temp.main.{quoted(name)}")
+        connection.execute(f"DROP TABLE {own_schemas().stand_in}.{quoted(name)}")

@@ -16,6 +16,7 @@ from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.executor import (
     constraint_check,
+    dry_run,
     row_writer,
     storage,
     transaction,
@@ -154,7 +155,7 @@ def _cast(
 def _attempt(
     context: Context, table: Table, known: constraint_check.Rules, batch: pa.Table
 ) -> pa.Table:
-    name = f"temp.main.{quoted(table.name)}" if known.without_foreign else table.local_name
+    name = dry_run.stand_in(table) if known.without_foreign else table.local_name
     with constraint_check.rehearsal(context) as connection:
         if known.without_foreign:
             connection.execute(known.without_foreign)

@@ -16,6 +16,7 @@ from louver.trusted.executor import constraint_check, key_rows, select
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import ForeignKey
 from louver.trusted.executor.schema.representations import tag_of
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact, fact, named, table_name
 from louver.trusted.vault.scheme import may_meet
@@ -165,10 +166,12 @@ def _is_text(type_: pa.DataType) -> bool:
 
 def _query(child: Table, foreign: ForeignKey, count: int) -> str:
     names = [quoted(name) for name in foreign.columns]
-    each = " AND ".join(f"{name} = ?" for name in names)
-    condition = " OR ".join([f"({each})"] * count)
-    if len(names) == 1:
-        condition = f"{names[0]} IN ({', '.join(['?'] * count)})"
+    places = [spoken().placeholder(number + 1) for number in range(count * len(names))]
+    condition = f"{names[0]} IN ({', '.join(places)})"
+    if len(names) > 1:
+        listed = iter(places)
+        each = (" AND ".join(f"{n} = {next(listed)}" for n in names) for _ in range(count))
+        condition = " OR ".join(f"({key})" for key in each)
     return f"SELECT {', '.join(names)} FROM {child.local_name} WHERE {condition}"
 
 

@@ -201,6 +201,10 @@ def _run(
         from louver.trusted.executor.change import sending
 
         answer = sending.sent(context, catalog.by_id(plan.target), held[plan.target], done, clock)
+    elif context.local.dialect.reads_off:
+        from louver.trusted.executor.change import read_off
+
+        answer = read_off.run(context, words, plan, held, clock)
     else:
         answer = rehearsed_and_sent(context, words, plan, held, clock)
     answer.notices = notices

@@ -9,7 +9,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import quoted
-from louver.trusted.executor import constraint_check, select
+from louver.trusted.executor import constraint_check, dry_run, select
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import statement_parts
 from louver.trusted.executor.context import Context
@@ -74,7 +74,7 @@ def _from_file(
 ) -> Answer:
     rest, values = words.text(position, len(words.tokens))
     without = constraint_check.rules(context, table).without_foreign
-    name = f"temp.main.{quoted(table.name)}" if without else table.local_name
+    name = dry_run.stand_in(table) if without else table.local_name
     with constraint_check.rehearsal(context) as connection:
         if without:
             connection.execute(without)

@@ -14,6 +14,7 @@ from louver.names import keyword, quoted
 from louver.trusted.executor import (
     attached_files,
     constraint_check,
+    dry_run,
     federation,
     select,
     send_order,
@@ -47,7 +48,7 @@ class _Job:
         for the tables that these point to are empty there.
         """
         if self.rules.without_foreign:
-            return f"temp.main.{quoted(self.table.name)}"
+            return dry_run.stand_in(self.table)
         return self.table.local_name
 
     def require_exact(self, connection: LocalConnection, new_rows: pa.Table) -> None:
@@ -108,6 +109,8 @@ def insert(
 
 def _form(context: Context, job: _Job) -> Form | None:
     """The form of an INSERT of constants."""
+    if not context.local.dialect.has_simple_terms:
+        return None
     from louver.trusted.executor.change import constant_rows
 
     return constant_rows.form_of(

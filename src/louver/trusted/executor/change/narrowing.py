@@ -67,6 +67,8 @@ def rows_of(
     known = constraint_check.rules(context, table)
     if select is None or hides_rows(table) or table.column(ROWID):
         return None
+    if _acts(context, table, known):
+        return None
     alone = len(list(tree.find_all(exp.Table))) == 1 and tree.find(*_SUBQUERIES) is None
     breaks = _breaks if alone else _may_break
     if any(breaks(branch, known, table) for branch in equivalent.branches(tree)):
@@ -83,6 +85,16 @@ def rows_of(
     pruned = isinstance(tree, exp.Delete) and text and not known.children
     plan = _planned(context, select, words, [table, *others], () if pruned else (table.id,))
     return Narrowed(plan, text, alone) if plan is not None else None
+
+
+def _acts(context: Context, table: Table, known: constraint_check.Rules) -> bool:
+    """Whether rows of other tables change with those of a table."""
+    children = filter(None, (context.catalog.table(*place) for place in known.children))
+    return any(
+        foreign.acts and constraint_check.parent_of(context, foreign).id == table.id
+        for child in children
+        for foreign in constraint_check.rules(context, child).foreign
+    )
 
 
 def _planned(

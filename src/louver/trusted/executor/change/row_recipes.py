@@ -49,6 +49,8 @@ def recipe(
     tree = parse(words.plain)
     if not isinstance(tree, exp.Update | exp.Delete) or not isinstance(tree.this, exp.Table):
         return None
+    if not context.local.dialect.has_simple_terms:
+        return None
     if table.column(ROW_ID) or any(is_collated(c.type) for c in table.columns):
         return None
     if _drawn(context, words.names()):

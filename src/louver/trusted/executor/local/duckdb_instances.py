@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
@@ -17,7 +17,14 @@ from louver.trusted.executor.local import arrow_values, object_texts, transactio
 from louver.trusted.executor.local.attached import Files
 from louver.trusted.executor.local.connection import DuckDBConnection, translated
 from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
-from louver.trusted.executor.local.local import Described, LocalConnection, Parameters, Statements
+from louver.trusted.executor.local.local import (
+    Described,
+    Filled,
+    LocalConnection,
+    Outcome,
+    Parameters,
+    Statements,
+)
 from louver.trusted.executor.local.search_path import SearchPath
 from louver.trusted.executor.local.variables import Variables
 from louver.trusted.vault.catalog import Table
@@ -134,6 +141,12 @@ class DuckDBInstances:
                 yield DuckDBConnection(connection)
         finally:
             _undo(connection)
+
+    def changed(
+        self, _: LocalConnection, __: Sequence[Filled], ___: str, ____: Parameters = ()
+    ) -> Outcome:
+        """See `Binder`; DuckDB has a text for each form of change (`change.changing`)."""
+        raise errors.make("internal", detail="DuckDB does not read changes off")
 
     def key_store(self) -> LocalConnection:
         """A connection of its own beside the declared tables, whose temporary tables may spill."""

@@ -14,7 +14,9 @@ from louver.trusted.executor.local.local import (
     Answers,
     Described,
     Files,
+    Filled,
     LocalConnection,
+    Outcome,
     Parameters,
     RowQueries,
     Schema,
@@ -181,6 +183,17 @@ class Binder(Protocol):
     def rehearsal(self, *, undone: bool = True) -> AbstractContextManager[LocalConnection]:
         """The dry run: the declared tables, empty, to be changed freely. All is undone at the end,
         unless the engine is built anew anyway.
+        """
+
+    def changed(
+        self,
+        connection: LocalConnection,
+        filled: Sequence[Filled],
+        sql: str,
+        parameters: Parameters = (),
+    ) -> Outcome:
+        """What a user's own change does to rows, within a `rehearsal`, read off each table: of an
+        engine whose dialect ``reads_off``.
         """
 
     def key_store(self) -> LocalConnection:

@@ -18,6 +18,7 @@ from louver import errors
 from louver.trusted.planner.ir import Code, Column, Node, Opening, SharedExpr, Sql
 from louver.trusted.planner.operators import shares
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, coded, typed
 from louver.trusted.planner.sql.trees import local_text
@@ -209,12 +210,12 @@ def constant(
     bare = node.this if isinstance(node, exp.Paren) else node
     if isinstance(bare, exp.Literal) and bare.is_string and value.type != "VARCHAR":
         # A string of no type of its own takes the column's.
-        text = f"CAST({text} AS {value.type})"
+        text = f"CAST({text} AS {spoken().own_type(value.type)})"
     type_ = _type_of(_filled(text, scope), scope)
     if not type_ or not _comparable(value.type, type_):
         return None
     if value.type == "DOUBLE" and type_ != "DOUBLE":
-        text = f"CAST({text} AS DOUBLE)"
+        text = f"CAST({text} AS {spoken().own_type('DOUBLE')})"
     stored = representation(onion).type(scope.declared(value))
     return Code(onion, value.table, value.column, sign, text, stored)
 
@@ -238,6 +239,7 @@ def _type_of(text: str, scope: Scope) -> str:
     if known is None and scope.describe is not None:
         try:
             ((_, known),) = scope.describe(f"SELECT {text}")
+            known = spoken().catalog_type(known)
         except errors.Error:
             known = ""
         scope.types[text] = known
@@ -299,7 +301,7 @@ def written(value: object) -> str | None:
             return local_text(exp.convert(value))
         case float():
             # Not the value's own repr: numpy's numbers are floats too.
-            return f"CAST('{float(value)!r}' AS DOUBLE)"
+            return f"CAST('{float(value)!r}' AS {spoken().own_type('DOUBLE')})"
         case Decimal() if value.is_finite() and int(value.as_tuple().exponent) <= 0:
             return f"{value:f}"
         case datetime() if value.tzinfo is None:

@@ -59,6 +59,13 @@ class Dialect:
     require: Callable[[str, list[SqlToken], list[exp.Expr | None]], None] | None = None
     #: the catalog's name of a type that the engine prints
     catalog_type: Callable[[str], str] = str
+    #: the engine's name of one of the catalog's types
+    own_type: Callable[[str], str] = str
+    #: whether Louver knows by itself what the engine makes of constants and of simple terms; else
+    #: the engine is asked each time
+    has_simple_terms: bool = False
+    #: whether the engine reads off what a change did, by itself and for every form of change
+    reads_off: bool = False
     #: the schemas that every database has
     schemas: OwnSchemas = OwnSchemas()
     #: raises for names of a changed catalog, beside those before, that are one without capitals
@@ -96,6 +103,7 @@ DUCKDB = Dialect(
     takes_names=frozenset(("query", "query_table", "histogram", "histogram_values")),
     pivots=frozenset(("pivot", "pivot_wider", "unpivot", "pivot_longer")),
     placeholder="${}".format,
+    has_simple_terms=True,
     string=_string,
 )
 

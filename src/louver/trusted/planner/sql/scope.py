@@ -25,6 +25,7 @@ from louver.trusted.planner.ir import (
 )
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import Constant, EncodedColumn, PlanEffects
 from louver.trusted.vault import facts
@@ -229,7 +230,7 @@ class Scope:
 
     def type_of(self, node: exp.Expr) -> str:
         """DuckDB's own type of a node; empty where it was not asked for."""
-        return self.types.get(local_text(node), "")
+        return spoken().catalog_type(self.types.get(local_text(node), ""))
 
     def constant(self, node: exp.Expr) -> Constant | None:
         """A number, a negated number, a date or a bound parameter as a constant."""

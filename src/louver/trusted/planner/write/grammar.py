@@ -104,6 +104,8 @@ def understood(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
         name = fold(node.name)
         return name in FUNCTIONS or name in AGGREGATES or name in _quoted()
+    if isinstance(node, exp.ObjectIdentifier):
+        return _names_sequence(node)
     kind = type(node)
     return kind in _scalar() or kind in _aggregates() or kind in _within()
 
@@ -183,7 +185,24 @@ def is_draw(item: exp.Expr) -> bool:
     node = item.unalias()
     if not isinstance(node, exp.Anonymous) or fold(node.name) != DRAW:
         return False
-    return all(isinstance(part, exp.Literal) for part in node.expressions)
+    return all(
+        isinstance(part.this if _is_identified(part) else part, exp.Literal)
+        for part in node.expressions
+    )
+
+
+def _is_identified(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Cast) and isinstance(node.args["to"], exp.ObjectIdentifier)
+
+
+def _names_sequence(node: exp.ObjectIdentifier) -> bool:
+    """Whether a type is that of the sequence which `nextval('s'::regclass)` names."""
+    cast = node.parent
+    if node.name != "REGCLASS" or not isinstance(cast, exp.Cast):
+        return False
+    call = cast.parent
+    named = isinstance(cast.this, exp.Literal) and cast.this.is_string
+    return named and isinstance(call, exp.Anonymous) and fold(call.name) == DRAW
 
 
 def reads_one_by_one(node: exp.Expr | None) -> TypeGuard[exp.Select]:

@@ -114,12 +114,14 @@ def _listed(table: str, numbers: str) -> str:
 CONSTRAINTS = f"""
 SELECT k.contype::text, {_listed("c.oid", "k.conkey")}, pg_get_constraintdef(k.oid),
     CASE WHEN k.contype = 'c' THEN pg_get_expr(k.conbin, c.oid) END, n.nspname::text,
-    p.relname::text, {_listed("k.confrelid", "k.confkey")}
+    p.relname::text, {_listed("k.confrelid", "k.confkey")},
+    (SELECT q.nspname::text FROM pg_namespace AS q WHERE q.oid = p.relnamespace),
+    k.confdeltype NOT IN ('a', 'r', ' ') OR k.confupdtype NOT IN ('a', 'r', ' ')
 {_FROM} JOIN pg_constraint AS k ON k.conrelid = c.oid LEFT JOIN pg_class AS p ON p.oid = k.confrelid
 WHERE {_IS_TABLE} AND k.contype IN ('p', 'u', 'c', 'f')
 UNION ALL
 SELECT 'n', length(a.attname::text) || ':' || a.attname, 'NOT NULL', NULL, n.nspname::text, NULL,
-    NULL
+    NULL, NULL, false
 {_OF} WHERE {_IS_TABLE} AND a.attnotnull AND NOT a.attisdropped
 """
 REFERENCES = f"""

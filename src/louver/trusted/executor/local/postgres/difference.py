@@ -9,7 +9,6 @@ means another row within the transaction. All is undone afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 
 from louver import errors
 from louver.names import quoted
-from louver.trusted.executor.local.local import Described, Parameters
+from louver.trusted.executor.local.local import Changed, Filled, Outcome, Parameters
 from louver.trusted.executor.local.postgres import bound_rows
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
@@ -35,44 +34,6 @@ _NODES = (
     "SELECT coalesce(sum(relfilenode::bigint), 0)::bigint FROM pg_catalog.pg_class WHERE oid IN"
     " (SELECT relid FROM pg_catalog.pg_partition_tree($1::regclass) UNION SELECT $1::regclass)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """Rows of a table, in the order of their numbers, with every column that is not generated.
-    ``is_watched``: whether what changes in it is asked for.
-    """
-
-    schema: str
-    name: str
-    rows: pa.Table
-    is_watched: bool = True
-
-    @property
-    def path(self) -> str:
-        """The table's name as SQL."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """What a change does to one table: the numbers of the rows, as they were filled in, that are
-    no longer as they were, and the rows that there are instead or besides. An updated row is among
-    both, also where all its values are the same.
-    """
-
-    gone: pa.Array
-    fresh: pa.Table
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a statement did: by table, its command tag's number of rows, and what it returned."""
-
-    changed: dict[tuple[str, str], Changed]
-    affected: int
-    columns: Described
-    rows: pa.Table | None
 
 
 def run(
@@ -170,6 +131,10 @@ def _insertion(
     order inserts them one by one, and returns them so. (COPY would not say where a row went.)
     """
     rows, listed = table.rows, ", ".join(map(quoted, types))
+    if table.is_partial:
+        # What is left out is NULL: such a table has no defaults.
+        types = {name: type_ for name, type_ in types.items() if name in rows.column_names}
+        listed = ", ".join(map(quoted, types))
     if not types or not {*rows.column_names}.issuperset(types):
         # A column that is left out would get its default.
         raise errors.make("internal", detail=f"rows of {table.path} lack columns")

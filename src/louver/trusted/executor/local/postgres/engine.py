@@ -18,7 +18,9 @@ from louver.names import fold, quoted
 from louver.trusted.executor.local.local import (
     Answers,
     Described,
+    Filled,
     LocalConnection,
+    Outcome,
     Parameters,
     Statements,
 )
@@ -187,6 +189,20 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Binder`."""
         with self.binder.undone() if undone else nullcontext():
             yield self.binder
+
+    def changed(
+        self,
+        connection: LocalConnection,
+        filled: Sequence[Filled],
+        sql: str,
+        parameters: Parameters = (),
+    ) -> Outcome:
+        """See `Binder`."""
+        from louver.trusted.executor.local.postgres import difference
+
+        if connection is not self.binder:
+            raise errors.make("internal", detail="a change beside the binder")
+        return difference.run(self.binder, filled, sql, parameters)
 
     def key_store(self) -> LocalConnection:
         """See `Binder`."""

@@ -97,11 +97,11 @@ class PostgresSchema(Schema):
         """See `Schema`."""
         results = []
         for row in self._rows(queries.CONSTRAINTS, fold(schema), fold(name)):
-            kind, columns, text, expression, own, parent, parent_columns = row
+            kind, columns, text, expression, own, parent, parent_columns, home, acts = row
             results.append(
                 Constraint(
                     _KINDS[kind], _names(columns), text, expression or "", own, parent or "",
-                    _names(parent_columns),
+                    _names(parent_columns), home or "", acts,
                 )
             )  # fmt: skip
         return results
@@ -123,7 +123,9 @@ class PostgresSchema(Schema):
         return [
             (list(key.columns), list(key.parent_columns))
             for key in self.constraints(schema, name)
-            if key.kind == "FOREIGN KEY" and key.parent == name and key.schema == schema
+            if key.kind == "FOREIGN KEY"
+            and (key.parent_schema, key.parent) == (key.schema, name)
+            and key.schema == schema
         ]
 
     def unique_indexes(self, key: Place) -> list[list[str]]:

@@ -1,0 +1,115 @@
+"""Louver beside plaintext PostgreSQL: each statement runs on both, and the outcomes are compared."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import louver
+from louver import errors
+from louver._rust import postgres
+from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.type_names import TypeNames
+from tests import shared
+from tests.postgres import servers
+from tests.twin import _ENC, Row
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a statement returned, or its error."""
+
+    rows: list[Row] | None
+    columns: list[tuple[str, str]] | None = None
+    affected: int = -1
+    error: errors.Error | None = None
+
+    @property
+    def state(self) -> str:
+        """The SQLSTATE of the error, or Louver's code; "" of none."""
+        return str(getattr(self.error, "sqlstate", "") or getattr(self.error, "code", ""))
+
+
+def plain_text(sql: str) -> str:
+    """A statement without ENC and what belongs to it."""
+    return _ENC.sub(lambda match: match[1] or "", sql)
+
+
+class PostgresTwin:
+    """A session of Louver's over one database of the shared server, and a plain one over another."""
+
+    def __init__(self, profile: str = "cryptdb") -> None:
+        number = next(_numbers)
+        server = servers.shared()
+        self.url = servers.database_url(f"twin_{number}")
+        self.louver: Any = louver.connect(
+            self.url, keys=str(shared.key_file()), profile=profile, language="postgres"
+        )
+        servers.database_url(f"plain_{number}")
+        raw = postgres.Session(
+            str(server.folder), servers.PORT, servers.USER, f"plain_{number}"
+        )
+        self.plain = PostgresConnection(raw, TypeNames())
+        for setting in ("TimeZone = 'UTC'",):
+            self.plain.execute(f"SET {setting}")
+            self.louver.execute(f"SET {setting}")
+
+    def close(self) -> None:
+        """End both."""
+        self.louver.close()
+        self.plain.close()
+
+    def on_plain(self, sql: str, parameters: Sequence[object] = ()) -> Outcome:
+        """What plaintext PostgreSQL says."""
+        try:
+            tag, columns, _ = reply = self.plain.run(plain_text(sql), list(parameters))
+            count = tag.rpartition(" ")[2]
+            affected = int(count) if count.isdecimal() else -1
+            if not columns:
+                return Outcome(None, None, affected)
+            rows = self.plain.python_rows(self.plain.table(reply))
+            return Outcome(rows, self.plain.described(columns), affected)
+        except errors.Error as error:
+            return Outcome(None, error=error)
+
+    def on_louver(self, sql: str, parameters: Sequence[object] = ()) -> Outcome:
+        """What Louver says."""
+        try:
+            cursor = self.louver.execute(sql, list(parameters))
+            if cursor.description is None:
+                return Outcome(None, None, cursor.rowcount)
+            columns = [(str(item[0]), str(item[1])) for item in cursor.description]
+            return Outcome(cursor.fetchall(), columns, cursor.rowcount)
+        except errors.Error as error:
+            return Outcome(None, error=error)
+
+    def both(self, sql: str, parameters: Sequence[object] = ()) -> tuple[Outcome, Outcome]:
+        """Run a statement on both."""
+        return self.on_plain(sql, parameters), self.on_louver(sql, parameters)
+
+    def differs(self, sql: str, parameters: Sequence[object] = (), *, ordered: bool = False) -> str:
+        """How the outcomes differ; "" where they do not."""
+        plain, own = self.both(sql, parameters)
+        if plain.error or own.error:
+            same = plain.state == own.state
+            return "" if same else f"{plain.error or plain.rows!r} | {own.error or own.rows!r}"
+        first, second = (plain.rows or [], own.rows or [])
+        if not ordered:
+            same = Counter(map(repr, first)) == Counter(map(repr, second))
+        else:
+            same = repr(first) == repr(second)
+        if not same or (plain.rows is None) != (own.rows is None):
+            return f"{plain.rows!r} | {own.rows!r}"
+        if plain.columns != own.columns:
+            return f"{plain.columns!r} | {own.columns!r}"
+        return "" if plain.affected == own.affected else f"{plain.affected} | {own.affected}"
+
+    def run(self, sql: str, parameters: Sequence[object] = ()) -> None:
+        """Run a statement, about which both must say the same."""
+        found = self.differs(sql, parameters, ordered="ORDER BY" in sql)
+        assert not found, f"{sql}: {found}"
