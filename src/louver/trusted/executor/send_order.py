@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from louver.names import quoted
 from louver.trusted.executor.local.local import RowQueries
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
@@ -64,6 +65,11 @@ def mixed(rows: pa.Table) -> pa.Table:
     return rows.drop_columns([_RANK]).take(pa.array(places))
 
 
+def by_chance(rows: pa.Table) -> pa.Table:
+    """Rows in an order that no one can know."""
+    return mixed(rows.append_column(_RANK, pa.nulls(rows.num_rows, pa.int8()).fill_null(0)))
+
+
 def unordered(engine: RowQueries, table: Table, sql: str, rows: pa.Table) -> pa.Table:
     """The new rows of a query; as they came where the query says so, or reads them as they are."""
     tree = parse(sql)
@@ -71,5 +77,7 @@ def unordered(engine: RowQueries, table: Table, sql: str, rows: pa.Table) -> pa.
     hashing = tree is None or tree.find(*_HASHING) is not None
     if rows.num_rows < 2 or not table.has_encrypted or sorted_ or not hashing:
         return rows
+    if spoken().reads_off:
+        return by_chance(rows)
     query = f"SELECT t.*, {rank(shown(table))} FROM {_ROWS} AS t"
     return mixed(engine.over(_ROWS, rows, query))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,15 @@ from louver.trusted.executor.change.changing import change
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import Table
 
 if TYPE_CHECKING:
     from louver.trusted.executor.change.constant_rows import Form
 
 _SOURCE = "louver_source"
+#: What stands in brackets behind a type; a value that is assigned gets it anyway.
+_PRECISION = re.compile(r"\([\d, ]+\)")
 
 
 @dataclass(slots=True)
@@ -225,6 +229,8 @@ def _all_values(
     columns = _as_columns(parameter_rows, [p for p in places if p is not None])
     # DuckDB's type of a number depends on its size, and a union takes values by their types.
     unions = any("UNION(" in column.type for column in job.table.columns)
+    if not spoken().has_simple_terms and columns is not None:
+        columns = None if any(map(pa.types.is_string, columns.schema.types)) else columns
     if bare and one_row and columns is not None and not unions:
         connection.register(_SOURCE, columns)
         connection.execute(f"{job.head()} SELECT * FROM {_SOURCE}")
@@ -279,7 +285,32 @@ def _source(context: Context, job: _Job) -> tuple[str, list[object], pa.Table | 
         return f"{before} {job.head()} {own}", [*first, *second], None
     if not parts.by_name:
         rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
-    return f"{job.head()} SELECT * FROM {_SOURCE}", [], rows
+    return f"{job.head()} SELECT {_items(context, job, rows)} FROM {_SOURCE}", [], rows
+
+
+def _items(context: Context, job: _Job, rows: pa.Table) -> str:
+    """The columns of a source as they are assigned. Where an engine reads strings of no type of
+    their own as values of the columns that they go to, a source that was read apart has texts.
+    """
+    given = constant_columns(job)
+    if not context.local.dialect.reads_off or len(given) != rows.num_columns:
+        return "*"
+    known = context.local.schema.columns(job.table.schema, job.table.name)
+    types = {column.name: column.type for column in known}
+    items = []
+    for name, column in zip(rows.column_names, given, strict=True):
+        type_ = _PRECISION.sub("", types[column])
+        is_text = pa.types.is_string(rows.schema.field(name).type)
+        casts = is_text and not type_.startswith(("text", "character"))
+        items.append(f"{quoted(name)}::{type_}" if casts else quoted(name))
+    return ", ".join(items)
+
+
+def constant_columns(job: _Job) -> tuple[str, ...]:
+    """The columns that the source of an INSERT gives."""
+    from louver.trusted.executor.change import constant_rows
+
+    return constant_rows.listed(job.words, job.parts, job.table) or ()
 
 
 def source_rows(
@@ -292,6 +323,9 @@ def source_rows(
     elsewhere = attached or context.local.temporary.mentioned(every)
     if not elsewhere and not statement_parts.tables_named(context.catalog, names):
         return None
+    if context.local.dialect.reads_off:
+        # What the query gives apart, strings of no type among it, may not go where it is to go.
+        context.local.statements.bind(*words.text(0, len(words.tokens)))
     before, first = words.text(0, parts.verb)
     own, second = words.text(parts.source, parts.source_end, len(first))
     rows = select.query(context, f"{before} {own}", [*first, *second]).rows

@@ -7,13 +7,12 @@ transaction.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from louver.names import own_schemas, quoted
+from louver.trusted.executor import send_order
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import sending, statement_parts
 from louver.trusted.executor.context import Context
@@ -57,8 +56,7 @@ def difference(table: Table, rows: pa.Table, changed: Changed, answer: Answer) -
     gone = rows.column(ROW_ID).combine_chunks().take(changed.gone)
     fresh = changed.fresh.select([column.name for column in table.columns])
     if table.has_encrypted and fresh.num_rows > 1:
-        chance = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
-        fresh = fresh.take(pa.array(chance.permutation(fresh.num_rows)))
+        fresh = send_order.by_chance(fresh)
     return Difference(gone, fresh, answer)
 
 

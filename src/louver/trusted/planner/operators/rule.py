@@ -119,6 +119,8 @@ def operands(node: exp.Expr) -> tuple[exp.Expr, ...] | None:
         case exp.In():
             members = node.expressions
             return (node.this, *members) if 0 < len(members) <= MOST_MEMBERS else None
+        case exp.Is() if node.args.get("negate"):
+            return None
         case exp.Like():
             # NOT LIKE and ESCAPE are marks on the same node, and no filter follows from these.
             marks = set(filter(node.args.get, node.args)) - {"this", "expression"}

@@ -16,6 +16,7 @@ from louver.trusted.planner.ir import Plain, SharedExpr, Sql
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.operators.rule import Aggregate, Value, rewritten
 from louver.trusted.planner.rules import AGGREGATES_BY_TYPE, BY_TYPE
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql import placeholders
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Source, typed
@@ -80,7 +81,10 @@ def typed_text(node: exp.Expr, scope: Scope) -> str:
 
 
 def parameter_type(value: object) -> str:
-    """A NULL of the type that DuckDB gives to a bound value."""
+    """A NULL of the type that DuckDB gives to a bound value; elsewhere a value has none of its own.
+    """
+    if not spoken().has_simple_terms:
+        return "NULL"
     match value:
         case bool():
             return "NULL::BOOLEAN"

@@ -70,9 +70,24 @@ def parse_all(sql: str) -> list[exp.Expr | None]:
         raise SqlglotError("operators whose order is another one in DuckDB")
     if dialect.require is not None:
         dialect.require(sql, tokens, trees)
+    trees = [tree and _with_negations(tree) for tree in trees]
     for tree in trees:
         _bracket_negations(tree)
     return trees
+
+
+def _with_negations(tree: exp.Expr) -> exp.Expr:
+    """`IS NOT` as the NOT of IS, which every reader of trees knows: in some languages the parser
+    marks the node instead.
+    """
+    for node in list(tree.find_all(exp.Is)):
+        if node.args.pop("negate", None):
+            negation = exp.Not(this=node.copy())
+            if node is tree:
+                tree = negation
+            else:
+                node.replace(negation)
+    return tree
 
 
 def _bracket_negations(tree: exp.Expr | None) -> None:

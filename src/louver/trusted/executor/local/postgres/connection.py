@@ -89,7 +89,7 @@ class PostgresConnection(LocalConnection):
     def numbers(self, names: Sequence[str]) -> list[int]:
         """The numbers of types by their names."""
         with translated():
-            return self._types.numbers(self.raw, names)
+            return self._types.numbers(self.raw, [own_type(name) for name in names])
 
     def table(self, reply: Reply) -> pa.Table:
         """The rows of a reply."""

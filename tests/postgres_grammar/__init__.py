@@ -1,0 +1,1 @@
+"""Random statements of PostgreSQL's language, on Louver and on plaintext PostgreSQL."""

@@ -1,0 +1,83 @@
+"""Long runs: ``python -m tests.postgres_grammar --statements 10000 --profile cryptdb --seed 7``."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from tests import shared
+from tests.local_postgres.twin import PostgresTwin
+from tests.postgres_grammar.statements import Statements
+
+LENGTH = 80
+"""Statements of one session."""
+#: Louver's own refusals: no answer is wrong where one of these is given.
+_REFUSED = ("leak.", "sql.unsupported", "value.form", "engine.", "postgres.nan", "join.", "local.")
+
+
+def play(profile: str, seed: int, length: int, counts: collections.Counter[str]) -> list[str]:
+    """One session: what differed, with all statements before it."""
+    random = Random(seed)
+    drawn, found = Statements(random), []
+    twin = PostgresTwin(profile)
+    history: list[str] = []
+    try:
+        for number in range(3):
+            sql = drawn.create(f"t{number}")
+            history.append(sql)
+            differs = twin.differs(sql)
+            if differs:
+                # No table of a refused definition, on either side.
+                drawn.tables.pop()
+                twin.on_plain(f"DROP TABLE IF EXISTS t{number}")
+                counts[f"table: {differs[-90:]}"] += 1
+        while len(history) < length and drawn.tables:
+            sql = drawn.next()
+            differs, refusal = twin.refused_or_differs(sql, _REFUSED)
+            history.append(sql)
+            counts["refused: " + refusal if refusal else sql.partition(" ")[0]] += 1
+            if differs:
+                found.append(f"[{profile}:{seed}:{len(history)}] {sql}\n    {differs}")
+                found += [f"        {text};" for text in history if text.startswith("CREATE")]
+                break
+    finally:
+        twin.close()
+    return found
+
+
+def main() -> int:
+    """Play sessions until so many statements have run."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--statements", type=int, default=1_000)
+    parser.add_argument("--profile", default="cryptdb")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    counts: collections.Counter[str] = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        shared.make(Path(folder))
+        os.environ[shared.FOLDER] = folder
+        return run(options, counts)
+
+
+def run(options: argparse.Namespace, counts: collections.Counter[str]) -> int:
+    """Play, and print what differed and how often each form was met."""
+    start, differences, seed = time.monotonic(), 0, options.seed
+    while sum(counts.values()) < options.statements:
+        found = play(options.profile, seed, LENGTH, counts)
+        differences += bool(found)
+        for line in found:
+            print(line[:600], flush=True)
+        seed += 1
+    for name, count in sorted(counts.items()):
+        print(f"  {name:60} {count}")
+    print(f"{differences} differences in {time.monotonic() - start:.1f} s")
+    return bool(differences)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
