@@ -26,6 +26,7 @@ GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make d
 AREAS = {
     "key": "The key file",
     "url": "Database URLs",
+    "language": "Languages",
     "engine": "Engines",
     "profile": "Profiles",
     "database": "The database",

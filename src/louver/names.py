@@ -53,7 +53,8 @@ class OwnSchemas:
     path_is_all: bool = False
 
 
-OWN: ContextVar[OwnSchemas] = ContextVar("louver_own_schemas", default=OwnSchemas())
+DUCKDB_SCHEMAS = OwnSchemas()
+OWN: ContextVar[OwnSchemas] = ContextVar("louver_own_schemas", default=DUCKDB_SCHEMAS)
 own_schemas: Callable[[], OwnSchemas] = OWN.get
 """The schemas of the session that runs now."""
 

@@ -7,7 +7,6 @@ the executor says in DuckDB's SQL is left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -15,10 +14,6 @@ import pytest
 import louver
 from louver import errors
 from louver._rust import postgres
-from louver.trusted.backends import postgres as postgres_backend
-from louver.trusted.executor import session
-from louver.trusted.executor.local.postgres import instances
-from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from tests import shared
 from tests.postgres import servers
 
@@ -28,12 +23,10 @@ _ROWS = "(1, 'x', 1.50, '2020-01-01'), (2, 'y', 2.50, '2020-01-02'), (3, NULL, N
 @pytest.fixture
 def connection() -> Iterator[louver.Connection]:
 
-
-
-
-
     keys = str(shared.key_file())
-    with louver.connect(servers.database_url("local_postgres"), keys=keys, language="postgres") as opened:
+    with louver.connect(
+        servers.database_url("local_postgres"), keys=keys, language="postgres"
+    ) as opened:
         opened.execute(
             "CREATE TABLE t (id integer ENC PRIMARY KEY, a text ENC, b numeric(10,2) ENC,"
             " d date ENC)"

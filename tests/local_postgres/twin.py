@@ -1,4 +1,4 @@
-"""Louver beside plaintext PostgreSQL: each statement runs on both, and the outcomes are compared."""
+"""Louver beside plaintext PostgreSQL: a statement runs on both, and the outcomes are compared."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plain_text(sql: str) -> str:
 
 
 class PostgresTwin:
-    """A session of Louver's over one database of the shared server, and a plain one over another."""
+    """A session of Louver's over a database of the shared server, and a plain one over another."""
 
     def __init__(self, profile: str = "cryptdb") -> None:
         number = next(_numbers)
@@ -51,9 +51,7 @@ class PostgresTwin:
             self.url, keys=str(shared.key_file()), profile=profile, language="postgres"
         )
         servers.database_url(f"plain_{number}")
-        raw = postgres.Session(
-            str(server.folder), servers.PORT, servers.USER, f"plain_{number}"
-        )
+        raw = postgres.Session(str(server.folder), servers.PORT, servers.USER, f"plain_{number}")
         self.plain = PostgresConnection(raw, TypeNames())
         for setting in ("TimeZone = 'UTC'",):
             self.plain.execute(f"SET {setting}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import collections
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -71,11 +72,11 @@ def run(options: argparse.Namespace, counts: collections.Counter[str]) -> int:
         found = play(options.profile, seed, LENGTH, counts)
         differences += bool(found)
         for line in found:
-            print(line[:600], flush=True)
+            sys.stdout.write(f"{line[:600]}\n")
         seed += 1
     for name, count in sorted(counts.items()):
-        print(f"  {name:60} {count}")
-    print(f"{differences} differences in {time.monotonic() - start:.1f} s")
+        sys.stdout.write(f"  {name:60} {count}\n")
+    sys.stdout.write(f"{differences} differences in {time.monotonic() - start:.1f} s\n")
     return bool(differences)
 
 

@@ -197,7 +197,7 @@ class Statements:
             item = expression(random, own.type, names)
             return (
                 f"WITH w AS (SELECT t.k, {item} AS x FROM {table.name} AS t)"
-                f" SELECT x, row_number() OVER (PARTITION BY x) FROM w"
+                f" SELECT x, count(*) OVER (PARTITION BY x) FROM w"
                 if own.type != "jsonb" else f"WITH w AS (SELECT t.k FROM {table.name} AS t) TABLE w"
             )  # fmt: skip
         return (

@@ -208,8 +208,9 @@ class Catalog:
 
     @staticmethod
     def create(language: str = DUCKDB) -> Catalog:
-        """An empty catalog, whose texts will be of a language. Table ids start at a random number: keys derive from them, so databases
-        of one key file share no column keys, and a value cannot be moved between them.
+        """An empty catalog, whose texts will be of a language. Table ids start at a random number:
+        keys derive from them, so databases of one key file share no column keys, and a value cannot
+        be moved between them.
         """
         first = 1 + secrets.randbelow(1 << 30)
         catalog = Catalog(database_id=secrets.token_hex(16), next_table_id=first)

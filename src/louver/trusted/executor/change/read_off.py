@@ -1,4 +1,4 @@
-"""A change whose effect the local engine reads off by itself (`Binder.changed`), whatever its form.
+"""A change whose effect the local engine reads off (`Binder.effect_of`), whatever its form.
 
 The tables get the rows that the statement may touch or look at, the user's own text runs on them,
 and what became of the rows of each table is sent: of a cascade, to several tables in one
@@ -35,7 +35,7 @@ def run(
     with clock.step("home"), context.local.rehearsal() as connection:
         context.local.temporary.fill(plan.names)
         filled = [_filled(connection, plan, table, held) for table in tables]
-        outcome = context.local.changed(connection, filled, sql, values)
+        outcome = context.local.effect_of(connection, filled, sql, values)
     answer = Answer(outcome.rows, outcome.columns, outcome.affected)
     if outcome.rows is None:
         answer = Answer(affected=outcome.affected)

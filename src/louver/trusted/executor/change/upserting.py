@@ -24,6 +24,7 @@ from louver.trusted.executor.change import (
     constant_upserts,
     flow,
     literal_keys,
+    read_off,
     sending,
     statement_parts,
 )
@@ -72,8 +73,6 @@ def planned(
     context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
 ) -> Upsert | None:
     """How a statement looks conflicts up by tags; None where it needs the whole table."""
-    if context.local.dialect.reads_off:
-        return None
     known = constraint_check.rules(context, table)
     listed = constant_rows.listed(words, parts, table)
     if listed is None or words.keyword(parts.source) not in _SOURCES or known.generated:
@@ -98,8 +97,13 @@ def planned(
     if given is None:
         return None
     constant = words.keyword(parts.source) == "VALUES" and all(map(flow.is_constant, source))
-    field_of = context.local.arrow_field
-    form = constant_upserts.form_of(words, parts, table, known, field_of) if constant else None
+    form = None
+    if context.local.dialect.has_simple_terms:
+        field_of = context.local.arrow_field
+        form = constant_upserts.form_of(words, parts, table, known, field_of) if constant else None
+    elif not constant:
+        # A source that is evaluated for its keys is evaluated again with the statement.
+        return None
     return Upsert(words, parts, table, known, given, constant, form)
 
 
@@ -114,7 +118,10 @@ def upsert(context: Context, item: Upsert, source: pa.Table | None, verdict: Ver
         leaks = ()
     with clock.step("home"):
         new, given = _constant_rows(context, item), None
-        keys = literal_keys.keys_of(context, item) if new is None and item.constant else new
+        if context.local.dialect.reads_off:
+            keys: pa.Table | None = _constant_keys(context, item)
+        else:
+            keys = literal_keys.keys_of(context, item) if new is None and item.constant else new
         if keys is None:
             given, keys = _evaluated(context, item, source)
         tags = key_rows.tags_of(context, table, keys)
@@ -137,6 +144,8 @@ def upsert(context: Context, item: Upsert, source: pa.Table | None, verdict: Ver
             done = item.form.decided(new, rows, words.parameters)
         if done is not None:
             return sending.sent(context, table, rows, done, clock)
+        if context.local.dialect.reads_off:
+            return read_off.run(context, words, plan, held, clock)
         return changing.rehearsed_and_sent(context, words, plan, held, clock, also_filled)
     except errors.IntegrityError as error:
         # Another client may have written one of the keys since they were looked up.
@@ -152,6 +161,24 @@ def _constant_rows(context: Context, item: Upsert) -> pa.Table | None:
     if item.form is None or context.local.collated():
         return None
     return item.form.rows.rows([item.words.parameters])
+
+
+def _constant_keys(context: Context, item: Upsert) -> pa.Table:
+    """What a source of constants gives, in the columns that take it."""
+    words, parts, table = item.words, item.parts, item.table
+    listed = ", ".join(quoted(name) for name, _ in item.given)
+    own, values = words.text(parts.source, parts.source_end)
+    try:
+        with constraint_check.rehearsal(context) as connection:
+            connection.execute(
+                f"CREATE TEMP TABLE {_KEYS} AS SELECT {listed} FROM {table.local_name} LIMIT 0"
+            )
+            connection.execute(f"INSERT INTO {_KEYS} {own}", values)
+            return connection.fetch_arrow(f"SELECT * FROM {_KEYS}")
+    except errors.Error:
+        # What does not bind is said of the user's own text.
+        context.local.statements.bind(*words.text(0, len(words.tokens)))
+        raise
 
 
 def _row_ids(rows: pa.Table) -> list[int]:

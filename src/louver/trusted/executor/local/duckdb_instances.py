@@ -142,7 +142,7 @@ class DuckDBInstances:
         finally:
             _undo(connection)
 
-    def changed(
+    def effect_of(
         self, _: LocalConnection, __: Sequence[Filled], ___: str, ____: Parameters = ()
     ) -> Outcome:
         """See `Binder`; DuckDB has a text for each form of change (`change.changing`)."""

@@ -185,7 +185,7 @@ class Binder(Protocol):
         unless the engine is built anew anyway.
         """
 
-    def changed(
+    def effect_of(
         self,
         connection: LocalConnection,
         filled: Sequence[Filled],

@@ -16,8 +16,8 @@ from louver.trusted.planner.ir import Plain, SharedExpr, Sql
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.operators.rule import Aggregate, Value, rewritten
 from louver.trusted.planner.rules import AGGREGATES_BY_TYPE, BY_TYPE
-from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql import placeholders
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, Source, typed
 from louver.trusted.planner.sql.trees import local_text
@@ -81,8 +81,7 @@ def typed_text(node: exp.Expr, scope: Scope) -> str:
 
 
 def parameter_type(value: object) -> str:
-    """A NULL of the type that DuckDB gives to a bound value; elsewhere a value has none of its own.
-    """
+    """A NULL of the type that DuckDB gives to a bound value; of no type elsewhere."""
     if not spoken().has_simple_terms:
         return "NULL"
     match value:

@@ -22,7 +22,7 @@ from sqlglot.dialects.dialect import Dialect as SqlglotDialect
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import Token as SqlToken
 
-from louver.names import OWN, OwnSchemas
+from louver.names import DUCKDB_SCHEMAS, OWN, OwnSchemas
 from louver.trusted.vault.catalog import Catalog
 
 
@@ -67,7 +67,7 @@ class Dialect:
     #: whether the engine reads off what a change did, by itself and for every form of change
     reads_off: bool = False
     #: the schemas that every database has
-    schemas: OwnSchemas = OwnSchemas()
+    schemas: OwnSchemas = DUCKDB_SCHEMAS
     #: raises for names of a changed catalog, beside those before, that are one without capitals
     require_names: Callable[[Catalog, Catalog], None] = lambda _before, _catalog: None
 

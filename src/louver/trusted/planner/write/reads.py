@@ -189,7 +189,9 @@ class Reads:
             return False
         if not node.db:
             return (own_schemas().home, fold(node.name)) in self._files.get("", ())
-        database, schema = (node.catalog, node.db) if node.catalog else (node.db, own_schemas().home)
+        database, schema = (
+            (node.catalog, node.db) if node.catalog else (node.db, own_schemas().home)
+        )
         return (fold(schema), fold(node.name)) in self._files.get(fold(database), ())
 
     def view(self, node: exp.Table) -> HomeObject | None:

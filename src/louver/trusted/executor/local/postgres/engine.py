@@ -190,7 +190,7 @@ class PostgresLocalEngine(PostgresSettings):
         with self.binder.undone() if undone else nullcontext():
             yield self.binder
 
-    def changed(
+    def effect_of(
         self,
         connection: LocalConnection,
         filled: Sequence[Filled],
