@@ -26,6 +26,7 @@ LOCAL = {
     "executor/export_file.py": "the file that is written",
     "executor/transfer.py": "the file that is copied",
     "planner/sql/dialect.py": "the language of the local engine",
+    "vault/catalog.py": "the language of a database's texts",
     "planner/sql/postgres_trees.py": "the user's own CHECKPOINT",
     "apps/demo": "questions to providers, which are DuckDBs by their protocol",
 }

@@ -51,7 +51,7 @@ CONCRETE = {
     "executor/load_sources.py": "finds out the columns of CSV and JSON files",
     "executor/private/context.py": "questions are in DuckDB's SQL",
     "executor/private/session.py": "questions are in DuckDB's SQL",
-    "executor/session.py": "makes the local engine",
+    "executor/session_context.py": "makes the local engine",
     "executor/server_source.py": "declares another server's tables in a database of its own",
     "executor/server_target.py": "writes declarations and values for another server",
     "executor/transfer.py": "reads a DuckDB file",

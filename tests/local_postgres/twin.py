@@ -109,14 +109,14 @@ class PostgresTwin:
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement, about which both must say the same."""
-        found = self.differs(sql, parameters, ordered="ORDER BY" in sql)
-        assert not found, f"{sql}: {found}"
+        outcome = self.differs(sql, parameters, ordered="ORDER BY" in sql)
+        assert not outcome, f"{sql}: {outcome}"
 
 
 def difference(plain: Outcome, own: Outcome, *, ordered: bool = False) -> str:
     """How two outcomes differ; "" where they do not."""
     if plain.error or own.error:
-        # Of two constraints that a change breaks, either may be found first.
+        # Of two constraints that a change breaks, either may be difference_ first.
         same = plain.state == own.state or plain.state[:2] == own.state[:2] == "23"
         return "" if same else f"{plain.error or plain.rows!r} | {own.error or own.rows!r}"
     first, second = (plain.rows or [], own.rows or [])

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
+import louver
 from louver import errors
-from louver.trusted import backends
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.client.inside import session_of
-from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.split import precomputed
 from louver.trusted.planner.sql import dialect, lexer, trees
 from louver.trusted.planner.sql.dialect import DUCKDB, Dialect, speaking, spoken
+from tests import shared
+from tests.postgres import servers
 from tests.sources import ROOT
 
 TRUSTED = ROOT / "src" / "louver" / "trusted"
 Open = Callable[..., Connection]
+_numbers = itertools.count()
 
 POSTGRES = dialect.named("postgres") or DUCKDB
 #: Texts that the two languages read otherwise, of those that are remembered by their text.
@@ -32,26 +34,19 @@ UNICODE = f'SELECT U&"\\0061" + {lexer.PARAMETER_PREFIX}x'
 
 
 @pytest.fixture
-def open_both(
-    open_connection: Open, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[], tuple[Connection, Connection]]]:
-    """A session in DuckDB's language and one in PostgreSQL's, whose texts both engines know."""
-    named = backends.named
+def open_both(open_connection: Open) -> Iterator[Callable[[], tuple[Connection, Connection]]]:
+    """A session in DuckDB's language and one in PostgreSQL's, each over a database of its own."""
+    opened = []
 
     def pair() -> tuple[Connection, Connection]:
-        ours = open_connection("sealed")
-        with monkeypatch.context() as patch:
-            patch.setattr(DuckDBLocalEngine, "dialect", POSTGRES)
-            patch.setattr(
-                backends, "named", lambda name: replace(named(name), local_dialect="postgres")
-            )
-            other = open_connection("sealed")
-            local = session_of(other).context.local
-            patch.undo()
-        local.dialect = POSTGRES
-        return ours, other
+        url = servers.database_url(f"turns_{next(_numbers)}")
+        other = louver.connect(url, keys=str(shared.key_file()), language="postgres")
+        opened.append(other)
+        return open_connection("sealed"), other
 
-    return pair  # type: ignore[return-value]
+    yield pair
+    for connection in opened:
+        connection.close()
 
 
 def readings() -> tuple[object, ...]:
@@ -105,8 +100,9 @@ def test_threads_speak_by_themselves() -> None:
 
 def test_two_sessions_take_turns(open_both: Callable[[], tuple[Connection, Connection]]) -> None:
     ours, other = open_both()
-    ours.execute("CREATE TABLE t (a INTEGER ENC, b VARCHAR)")
-    other.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+    for connection in (ours, other):
+        connection.execute("CREATE TABLE t (a INTEGER ENC, b VARCHAR)")
+        connection.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
     for _ in range(2):
         assert ours.execute("SELECT a FROM t WHERE b = ?", ["y"]).fetchall() == [(2,)]
         with pytest.raises(errors.Error) as caught:
@@ -120,8 +116,9 @@ def test_rows_and_relations_are_read_later(
     open_both: Callable[[], tuple[Connection, Connection]],
 ) -> None:
     ours, other = open_both()
-    ours.execute("CREATE TABLE t (a INTEGER ENC)")
-    other.execute("INSERT INTO t VALUES (1), (2), (3)")
+    for connection in (ours, other):
+        connection.execute("CREATE TABLE t (a INTEGER ENC)")
+        connection.execute("INSERT INTO t VALUES (1), (2), (3)")
     mine, theirs = ours.sql("FROM t"), other.sql("SELECT * FROM t")
     rows = zip(ours.execute("FROM t"), other.execute("SELECT a FROM t"), strict=True)
     assert sorted(next(rows)) == [(1,), (1,)]
@@ -154,25 +151,30 @@ def test_a_session_runs_texts_of_its_own_language_only(open_connection: Open) ->
 def test_a_definition_of_a_second_name_is_undone(
     open_both: Callable[[], tuple[Connection, Connection]],
 ) -> None:
-    """The mechanism, with DuckDB behind it, which takes `ALTER TABLE t RENAME TO "T"`."""
-    ours, other = open_both()
+    _, other = open_both()
     other.execute("CREATE TABLE t (a INTEGER ENC)")
     with pytest.raises(errors.Error) as caught:
-        other.execute('ALTER TABLE t RENAME TO "T"')
+        other.execute('CREATE TABLE "T" (a INTEGER ENC)')
     assert caught.value.code == "table.capitals"
     other.execute("INSERT INTO t VALUES (1)")
-    assert ours.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("t",)]
-    ours.execute('ALTER TABLE t RENAME TO "T"')
-    assert ours.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("T",)]
+    assert other.execute("SELECT relname FROM pg_class WHERE relname IN ('t', 'T')").fetchall() == [
+        ("t",)
+    ]
 
 
-def test_a_local_engine_of_another_language_is_refused(
-    open_connection: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DuckDBLocalEngine, "dialect", POSTGRES)
+def test_a_database_has_one_language() -> None:
+    keys = str(shared.key_file())
+    for language in ("postgres", "latin"):
+        with pytest.raises(errors.Error) as caught:
+            louver.connect("duckdb:///:memory:", keys=keys, language=language)
+        assert caught.value.code == "language.unknown"
+    url = servers.database_url(f"turns_{next(_numbers)}")
+    louver.connect(url, keys=keys, language="postgres").close()
+    with louver.connect(url, keys=keys) as opened:
+        assert opened.execute("SELECT 7 / 2 AS x").fetchall() == [(3,)]
     with pytest.raises(errors.Error) as caught:
-        open_connection("sealed")
-    assert caught.value.code == "internal"
+        louver.connect(url, keys=keys, language="duckdb")
+    assert caught.value.code == "language.other"
 
 
 def _functions() -> Iterator[tuple[str, ast.FunctionDef]]:

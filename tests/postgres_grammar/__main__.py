@@ -24,7 +24,7 @@ _REFUSED = ("leak.", "sql.unsupported", "value.form", "engine.", "postgres.nan",
 def play(profile: str, seed: int, length: int, counts: collections.Counter[str]) -> list[str]:
     """One session: what differed, with all statements before it."""
     random = Random(seed)
-    drawn, found = Statements(random), []
+    drawn, lines = Statements(random), []
     twin = PostgresTwin(profile)
     history: list[str] = []
     try:
@@ -43,12 +43,12 @@ def play(profile: str, seed: int, length: int, counts: collections.Counter[str])
             history.append(sql)
             counts["refused: " + refusal if refusal else sql.partition(" ")[0]] += 1
             if differs:
-                found.append(f"[{profile}:{seed}:{len(history)}] {sql}\n    {differs}")
-                found += [f"        {text};" for text in history if text.startswith("CREATE")]
+                lines.append(f"[{profile}:{seed}:{len(history)}] {sql}\n    {differs}")
+                lines += [f"        {text};" for text in history if text.startswith("CREATE")]
                 break
     finally:
         twin.close()
-    return found
+    return lines
 
 
 def main() -> int:
@@ -69,9 +69,9 @@ def run(options: argparse.Namespace, counts: collections.Counter[str]) -> int:
     """Play, and print what differed and how often each form was met."""
     start, differences, seed = time.monotonic(), 0, options.seed
     while sum(counts.values()) < options.statements:
-        found = play(options.profile, seed, LENGTH, counts)
-        differences += bool(found)
-        for line in found:
+        lines = play(options.profile, seed, LENGTH, counts)
+        differences += bool(lines)
+        for line in lines:
             sys.stdout.write(f"{line[:600]}\n")
         seed += 1
     for name, count in sorted(counts.items()):

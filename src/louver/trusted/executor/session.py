@@ -9,8 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +17,6 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted import backends
-from louver.trusted.backends.backend import Backend
 from louver.trusted.executor import (
     attached_files,
     dispatch,
@@ -28,34 +25,24 @@ from louver.trusted.executor import (
     policy_spelling,
     repeated,
     select,
+    session_context,
     show,
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Described
-from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.containment import contained, recovered
 from louver.trusted.executor.context import Context, Opener, no_opener
 from louver.trusted.executor.error_position import in_own_words
 from louver.trusted.executor.front import Resolve
-from louver.trusted.executor.ledger import Ledger
-from louver.trusted.executor.local.engine import LocalEngine
-from louver.trusted.executor.local.local_engine import DuckDBLocalEngine
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.policy import Policy
-from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.server_storage import ServerStorage
-from louver.trusted.executor.state import State
-from louver.trusted.executor.stopped_sums import Stopped
 from louver.trusted.executor.storage import Parts, Storage
-from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import speaking
-from louver.trusted.vault.catalog import DUCKDB, Catalog
-from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
-from louver.wire.messages import Statement
 
 _ATTEMPTS = 8
 _PATIENCE_S = 30.0
@@ -93,28 +80,14 @@ class Session:
         the ``language``, or its backend's.
         """
         self.closed = False
-        backend = backends.named(engine.backend)
-        if backend.probe:
-            extensions = engine.query(Statement(backend.probe)).column(0).to_pylist()
-            backend = backend.having(extensions)
-        store = CatalogStore(
-            engine,
-            keyring,
-            shared=backend.concurrent,
-            embedded=backend.embedded,
-            language=backend.speaking(language or backend.languages[0]).local_dialect,
-        )
-        catalog = store.load()
-        if language and catalog.language != language:
-            raise errors.make("language.other", own=catalog.language, asked=language)
-        backend = backend.speaking(catalog.language)
-        local = _local_engine(catalog.language)
+        database = session_context.database_of(engine, keyring, language, writable=writable)
+        catalog = database.state.catalog
+        local = session_context.local_engine(catalog.language)
         self.dialect = local.dialect
         try:
             with speaking(local.dialect):
-                found = _Found(engine, backend, store, State(catalog, writable=writable))
-                self.context = _context(
-                    found, keyring, policy, local, modulus_bits, storage, opener
+                self.context = session_context.of(
+                    database, keyring, policy, local, modulus_bits, storage, opener, run
                 )
                 local.rebuild(self.context.catalog)
                 policy_spelling.require_all_spelled(policy, self.context.catalog)
@@ -236,77 +209,6 @@ class Session:
             with suppress(errors.Error):
                 sequences.release(self.context)
             self.context.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A database as it was found."""
-
-    engine: Engine
-    backend: Backend
-    store: CatalogStore
-    state: State
-
-
-def _local_engine(language: str) -> LocalEngine:
-    """The local engine of a language."""
-    if language == DUCKDB:
-        return DuckDBLocalEngine()
-    if language == "postgres":
-        from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
-
-        return PostgresLocalEngine()
-    raise errors.make("internal", detail=f"no local engine speaks {language:.40}")
-
-
-def _context(
-    found: _Found,
-    keyring: KeyRing,
-    policy: Policy,
-    local: LocalEngine,
-    modulus_bits: int,
-    storage: Callable[[Parts], Storage],
-    opener: Opener,
-) -> Context:
-    engine, backend, store, state = found.engine, found.backend, found.store, found.state
-    writable = state.writable
-    # What a server may compute of the user's own expressions is known of DuckDB's language only.
-    apart = backend.local_dialect != DUCKDB
-    state.planning = replace(state.planning, opens_layers=writable, apart=apart)
-    state.origins.files = local.files.tables
-    stopped = Stopped(store.pin)
-    ledger = Ledger(engine.side(), keyring, store.pin, lambda: state.catalog, writable=writable)
-    publish = partial(_publish, store) if backend.concurrent else None
-    row_ids = RowIds(engine.side(), store.pin, publish)
-    columns = Columns(keyring, lambda: state.catalog, modulus_bits, local.value, stopped.add)
-    planner = Planner(local, columns.modulus_bits, lambda _: backend)
-    entries = storage(Parts(engine, backend, store.pin, local, ledger, row_ids, columns, state))
-    return Context(
-        engine=engine,
-        backend=backend,
-        keyring=keyring,
-        policy=policy.stored_as(backend.storage),
-        store=store,
-        local=local,
-        ledger=ledger,
-        row_ids=row_ids,
-        stopped=stopped,
-        columns=columns,
-        storage=entries,
-        planner=planner,
-        state=state,
-        runner=run,
-        require_known=dispatch.handler,
-        opener=opener,
-    )
-
-
-def _publish(store: CatalogStore, own: Catalog, number: int, bits: str) -> None:
-    def add(newest: Catalog) -> bool:
-        newest.epochs = newest.epochs.adding(number, bits)
-        return True
-
-    store.amend(own, add)
 
 
 def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:

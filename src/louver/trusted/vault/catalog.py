@@ -213,10 +213,8 @@ class Catalog:
         be moved between them.
         """
         first = 1 + secrets.randbelow(1 << 30)
-        catalog = Catalog(database_id=secrets.token_hex(16), next_table_id=first)
-        if language != DUCKDB:
-            catalog.settings[LANGUAGE] = language
-        return catalog
+        settings = {} if language == DUCKDB else {LANGUAGE: language}
+        return Catalog(secrets.token_hex(16), next_table_id=first, settings=settings)
 
     @property
     def language(self) -> str:
@@ -233,29 +231,25 @@ class Catalog:
         return self.path[0] if self.path else own_schemas().home
 
     def schemas(self, schema: str, near: str = "") -> tuple[str, ...]:
-        """The schemas in which the local engine looks up a name, in order: the schema written
-        before it; otherwise that of the view whose text contains it, then the search path, then
-        the home. In DuckDB, temporary objects belong to a schema of the home's name too, and come
-        first.
+        """The schemas in which a name is looked up, in order: the one written before it; else that
+        of the view whose text contains it, then the search path, then the home. In DuckDB,
+        temporary objects belong to a schema of the home's name too, and come first.
         """
         own, folded = own_schemas(), fold(schema)
         if folded:
             if folded == own.temporary:
-                return (TEMPORARY, own.home) if folded == own.home else (TEMPORARY,)
+                return (TEMPORARY, own.home)[: 1 + (folded == own.home)]
             return (own.home,) if folded == own.database else (folded,)
         home = () if self.path and own.path_is_all else (own.home,)
         return (TEMPORARY, *((fold(near),) if near else ()), *self.path, *home)
 
     def find(self, schema: str, name: str, near: str = "") -> Table | HomeObject | None:
         """The table or view that a name refers to; see `schemas`."""
-        views = [item for item in self.objects if item.kind == "VIEW"]
+        views = {(fold(v.schema), fold(v.name)): v for v in self.objects if v.kind == "VIEW"}
         for folded in self.schemas(schema, near):
-            table = self.table(folded, name)
-            if table is not None:
-                return table
-            for item in views:
-                if (fold(item.schema), fold(item.name)) == (folded, fold(name)):
-                    return item
+            known = self.table(folded, name) or views.get((folded, fold(name)))
+            if known is not None:
+                return known
         return None
 
     def named(self, schema: str, name: str, near: str = "") -> Table | None:

@@ -301,7 +301,7 @@ def _items(context: Context, job: _Job, rows: pa.Table) -> str:
     for name, column in zip(rows.column_names, given, strict=True):
         type_ = _PRECISION.sub("", types[column])
         is_text = pa.types.is_string(rows.schema.field(name).type)
-        casts = is_text and not type_.startswith(("text", "character"))
+        casts = is_text and not pa.types.is_string(context.local.arrow_field(type_).type)
         items.append(f"{quoted(name)}::{type_}" if casts else quoted(name))
     return ", ".join(items)
 
