@@ -47,15 +47,20 @@ class PostgresTwin:
         number = next(_numbers)
         server = servers.shared()
         self.url = servers.database_url(f"twin_{number}")
-        self.louver: Any = louver.connect(
-            self.url, keys=str(shared.key_file()), profile=profile, language="postgres"
-        )
+        self._profile = profile
+        self._open()
         servers.database_url(f"plain_{number}")
         raw = postgres.Session(str(server.folder), servers.PORT, servers.USER, f"plain_{number}")
         self.plain = PostgresConnection(raw, TypeNames())
         for setting in ("TimeZone = 'UTC'",):
             self.plain.execute(f"SET {setting}")
             self.louver.execute(f"SET {setting}")
+
+    def _open(self) -> None:
+        self.louver: Any = louver.connect(
+            self.url, keys=str(shared.key_file()), profile=self._profile, language="postgres"
+        )
+        self.louver.execute("SET TimeZone = 'UTC'")
 
     def close(self) -> None:
         """End both."""
@@ -94,18 +99,29 @@ class PostgresTwin:
         """How the outcomes differ; "" where they do not."""
         return difference(*self.both(sql, parameters), ordered=ordered)
 
-    def refused_or_differs(self, sql: str, refusals: Sequence[str]) -> tuple[str, str]:
+    @property
+    def within(self) -> bool:
+        """Whether plaintext is in a transaction, be it a failed one."""
+        return self.plain.raw.state() != "idle"
+
+    def reopen(self) -> None:
+        """Another session of Louver's."""
+        self.louver.close()
+        self._open()
+
+    def refused_or_differs(
+        self, sql: str, refusals: Sequence[str], parameters: Sequence[object] = ()
+    ) -> tuple[str, str]:
         """How the outcomes differ, and Louver's code where it refused; then plaintext's change is
         undone as well.
         """
-        own = self.on_louver(sql)
+        own = self.on_louver(sql, parameters)
         code = str(getattr(own.error, "code", ""))
         if own.error is not None and code.startswith(tuple(refusals)):
-            self.plain.execute("BEGIN")
-            self.on_plain(sql)
-            self.plain.execute("ROLLBACK")
+            with self.plain.undone():
+                self.on_plain(sql, parameters)
             return "", code
-        return difference(self.on_plain(sql), own), ""
+        return difference(self.on_plain(sql, parameters), own), ""
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement, about which both must say the same."""

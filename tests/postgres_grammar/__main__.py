@@ -38,13 +38,19 @@ def play(profile: str, seed: int, length: int, counts: collections.Counter[str])
                 twin.on_plain(f"DROP TABLE IF EXISTS t{number}")
                 counts[f"table: {differs[-90:]}"] += 1
         while len(history) < length and drawn.tables:
-            sql = drawn.next()
-            differs, refusal = twin.refused_or_differs(sql, _REFUSED)
+            step = drawn.next()
+            if step.sql != "BEGIN" and random.random() < 0.02 and not drawn.within:
+                twin.reopen()
+                history.append("-- reopened")
+            sql = f"{step.sql} {list(step.parameters) or ''}"
+            differs, refusal = twin.refused_or_differs(step.sql, _REFUSED, step.parameters)
+            drawn.within = twin.within
             history.append(sql)
             counts["refused: " + refusal if refusal else sql.partition(" ")[0]] += 1
             if differs:
                 lines.append(f"[{profile}:{seed}:{len(history)}] {sql}\n    {differs}")
                 lines += [f"        {text};" for text in history if text.startswith("CREATE")]
+                lines += [f"        … {text}" for text in history[-12:]]
                 break
     finally:
         twin.close()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from random import Random
+from uuid import UUID
 
 from tests.postgres_grammar.expressions import (
     CODED,
@@ -14,6 +17,27 @@ from tests.postgres_grammar.expressions import (
     expression,
     value,
 )
+
+
+TRANSACTIONS = 0.08
+"""How many statements begin or end a transaction."""
+#: Values of Python's that types take, among them ends and other forms.
+BOUND: dict[str, tuple[object, ...]] = {
+    "integer": (0, 5, -1, 2147483647), "bigint": (0, 5, -(2**63), 2**53 + 1),
+    "text": ("", "a", "b'c", "ä"), "varchar(8)": ("a", "abcdefgh"), "boolean": (True, False),
+    "numeric(10,2)": (Decimal("1.50"), Decimal("2.505"), 7, Decimal("-99999999.99")),
+    "double precision": (0.5, -0.0, 1e300), "date": (date(2020, 1, 1), date(1999, 12, 31)),
+    "timestamp": (datetime(2020, 1, 1, 10), datetime(2021, 6, 30, 23, 59, 59, 999999)),
+    "uuid": (UUID(int=15), UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")), "bytea": (b"", b"\0\xff"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement and what is bound to its placeholders."""
+
+    sql: str
+    parameters: tuple[object, ...] = ()
 
 
 @dataclass
@@ -38,6 +62,8 @@ class Statements:
 
     random: Random
     tables: list[Table] = field(default_factory=list)
+    #: whether a transaction is open
+    within: bool = False
 
     def create(self, name: str) -> str:
         """A table with a key or none, rules or none."""
@@ -205,8 +231,39 @@ class Statements:
             f" WHERE {condition(random, [*names, *other.names('o')], 1)})"
         )
 
-    def next(self) -> str:
+    def by_key(self) -> Step:
+        """A statement that applications repeat, with values beside it."""
+        random, table = self.random, self.random.choice(self.tables)
+        column = random.choice([c for c in table.columns if table.columns[c] in BOUND])
+        number = random.randint(0, 30)
+        key: object = str(number) if table.columns["k"] == "text" else number
+        given = random.choice((*BOUND[table.columns[column]], None))
+        form = random.randint(0, 5)
+        if form == 0:
+            return Step(f"SELECT * FROM {table.name} WHERE k = $1", (key,))
+        if form == 1:
+            return Step(f"SELECT k, {column} FROM {table.name} WHERE {column} = $1", (given,))
+        if form == 2:
+            return Step(f"UPDATE {table.name} SET {column} = $1 WHERE k = $2", (given, key))
+        if form == 3:
+            return Step(f"DELETE FROM {table.name} WHERE k = $1", (key,))
+        columns = ("k",) if column == "k" else ("k", column)
+        values, places = ((key,), "$1") if column == "k" else ((key, given), "$1, $2")
+        sql = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({places})"
+        if table.key and form == 5:
+            sql += f" ON CONFLICT (k) DO UPDATE SET {column} = excluded.{column} RETURNING k"
+        return Step(sql, values)
+
+    def next(self) -> Step:
         """Any statement."""
+        if self.random.random() < 0.25:
+            return self.by_key()
+        if self.random.random() < TRANSACTIONS:
+            self.within = not self.within
+            return Step("BEGIN" if self.within else self.random.choice(("COMMIT", "ROLLBACK")))
+        return Step(self._text())
+
+    def _text(self) -> str:
         draw = self.random.random()
         if draw < 0.32:
             return self.insert()
