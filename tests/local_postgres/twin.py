@@ -43,11 +43,11 @@ def plain_text(sql: str) -> str:
 class PostgresTwin:
     """A session of Louver's over a database of the shared server, and a plain one over another."""
 
-    def __init__(self, profile: str = "cryptdb") -> None:
+    def __init__(self, profile: str | None = "cryptdb", policy: str | None = None) -> None:
         number = next(_numbers)
         server = servers.shared()
         self.url = servers.database_url(f"twin_{number}")
-        self._profile = profile
+        self._profile, self._policy = (profile, None) if policy is None else (None, policy)
         self._open()
         servers.database_url(f"plain_{number}")
         raw = postgres.Session(str(server.folder), servers.PORT, servers.USER, f"plain_{number}")
@@ -58,7 +58,7 @@ class PostgresTwin:
 
     def _open(self) -> None:
         self.louver: Any = louver.connect(
-            self.url, keys=str(shared.key_file()), profile=self._profile, language="postgres"
+            self.url, str(shared.key_file()), self._profile, self._policy, language="postgres"
         )
         self.louver.execute("SET TimeZone = 'UTC'")
 
@@ -132,7 +132,7 @@ class PostgresTwin:
 def difference(plain: Outcome, own: Outcome, *, ordered: bool = False) -> str:
     """How two outcomes differ; "" where they do not."""
     if plain.error or own.error:
-        # Of two constraints that a change breaks, either may be difference_ first.
+        # Of two constraints that a change breaks, either may be found first.
         same = plain.state == own.state or plain.state[:2] == own.state[:2] == "23"
         return "" if same else f"{plain.error or plain.rows!r} | {own.error or own.rows!r}"
     first, second = (plain.rows or [], own.rows or [])

@@ -18,7 +18,6 @@ from tests.postgres_grammar.expressions import (
     value,
 )
 
-
 TRANSACTIONS = 0.08
 """How many statements begin or end a transaction."""
 #: Values of Python's that types take, among them ends and other forms.
