@@ -17,6 +17,8 @@ from louver.trusted.vault.types import shifted
 from louver.wire.messages import Constant
 
 Exact = Fraction | float | str | bytes | None
+#: More than any column of numbers with a scale holds.
+_BEYOND = Decimal(10) ** 60
 _DAY_US = 86_400_000_000
 # What one unit of a type is in units of the finest type that it compares with.
 _UNITS_US = {"date": _DAY_US, "ts": 1, "ts_s": 1_000_000, "ts_ms": 1_000}
@@ -51,12 +53,24 @@ def exact(values: pa.Array, domain: str) -> Exact:
     if pa.types.is_time64(kind):
         return Fraction(_raw(storage, pa.int64()))
     value = storage[0].as_py()
+    if isinstance(values.type, pa.OpaqueType) and isinstance(value, str):
+        value = _unbounded(value)
     if pa.types.is_fixed_size_binary(kind) and domain not in ("uuid", "blob"):
         value = int.from_bytes(value, "little", signed=domain != "uint128")
     if isinstance(value, bool | int | Decimal):
         shift: int = 10 ** _scale(domain)
         return Fraction(value) * shift
     return value if isinstance(value, str | bytes) else None
+
+
+def _unbounded(text: str) -> Decimal:
+    """A number of any length, as PostgreSQL writes it. What is no number lies beyond all columns:
+    NaN is above every other value there.
+    """
+    number = Decimal(text)
+    if number.is_finite():
+        return number
+    return -_BEYOND if number == Decimal("-Infinity") else _BEYOND
 
 
 def exact_whole(value: int, domain: str) -> Exact:

@@ -251,6 +251,9 @@ def _comparable(column: str, constant_type: str) -> bool:
         return True
     if column in _MOMENTS and constant_type in _MOMENTS:
         return True
+    if constant_type == "numeric":
+        # PostgreSQL's, which compares numbers of any scale as they are.
+        return column == "DOUBLE" or family(column) == "number"
     if family(constant_type) == "number":
         return column == "DOUBLE" or (family(column) == "number" and _fit(column, constant_type))
     return False
