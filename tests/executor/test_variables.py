@@ -139,3 +139,11 @@ def test_nothing_reaches_the_server(twin: Twin) -> None:
     con.execute("SELECT * FROM t WHERE p::VARCHAR = getvariable('hideaway')").fetchall()
     con.execute("SELECT * FROM t WHERE b = getvariable('hideaway')").fetchall()
     assert not twin.recorded.holds(b"zebra", b"hideaway", b"getvariable")
+
+
+def test_an_empty_list_of_labels(open_twin: Callable[..., Twin]) -> None:
+    twin = open_twin("sealed")
+    twin.fill("CREATE TYPE mood AS ENUM ('sad', 'ok')", "SET VARIABLE v = []::mood[]")
+    twin.run("SELECT getvariable('v') AS v, len(getvariable('v')) AS n")
+    twin.fill("SET VARIABLE v = ['ok', NULL]::mood[]")
+    twin.run("SELECT getvariable('v') AS v, getvariable('v')[1] = 'ok' AS same")

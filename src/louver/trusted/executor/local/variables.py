@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from louver.names import quoted
+from louver.trusted.executor.local import arrow_values
 
 _INCOMING = "louver_variable"
 _UNTYPED = '"NULL"'
@@ -39,7 +40,7 @@ class Variables:
             for name in names or self._values:
                 rows, type_ = self._values[name]
                 value = "c" if type_ == _UNTYPED else f"c::{type_}"
-                connection.register(_INCOMING, rows.rename_columns(["c"]))
+                arrow_values.register(connection, _INCOMING, rows.rename_columns(["c"]))
                 query = f"(SELECT {value} FROM {_INCOMING})"
                 connection.execute(f"SET VARIABLE {quoted(name)} = {query}")
                 connection.unregister(_INCOMING)
