@@ -16,6 +16,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import temporary_tables
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 
 Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
 select = queries.select
@@ -25,6 +26,10 @@ def control(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """BEGIN, COMMIT, ROLLBACK and their other spellings."""
+    if spoken().has_own_statements:
+        from louver.trusted.executor.postgres.control import control as own
+
+        return own(context, text, tokens, parameters)
     words = [keyword(token.text) for token in tokens]
     read_only = words[-2:] == ["READ", "ONLY"]
     modes = words[:-2] if read_only or words[-2:] == ["READ", "WRITE"] else words
@@ -115,20 +120,28 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
+_REFUSED = {"INSTALL", "LOAD", "REINDEX", "GRANT", "REVOKE", "SAVEPOINT", "LOCK", "REFRESH"}
 #: Options of readers of CSV that make tables in the DuckDB that reads; locally they would go at
 #: once.
-_REFUSED = {"INSTALL", "LOAD", "REINDEX", "GRANT", "REVOKE", "SAVEPOINT", "LOCK", "REFRESH"}
 _REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
 
 
 def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
     """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
+    if spoken().has_own_statements:
+        from louver.trusted.executor.postgres import language
+
+        own = language.handler(tokens, control)
+        if keyword(tokens[0].text if tokens else "") not in language.CHANGING:
+            return own
     if (
         context is not None
         and context.has_temporary
         and temporary_tables.is_target(context, tokens)
     ):
         return temporary_tables.change
+    if spoken().has_own_statements:
+        return own
     word = keyword(tokens[0].text) if tokens else ""
     words = {fold(token.text) for token in tokens}
     if words & _REJECTS and (word == "COPY" or words & {"read_csv", "read_csv_auto"}):
@@ -140,3 +153,27 @@ def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
             raise errors.make("sql.word", word=tokens[0].text, close=close[0])
         raise errors.make("sql.unsupported", statement=word or "an empty statement")
     return known
+
+
+def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
+    """Before a statement runs: what its language forbids."""
+    if spoken().has_own_statements:
+        from louver.trusted.executor.postgres import language
+
+        language.admit(context, text, tokens)
+
+
+def ran(context: Context, tokens: Sequence[Token]) -> None:
+    """After a statement has run: what follows in its language."""
+    if spoken().has_own_statements:
+        from louver.trusted.executor.postgres import language
+
+        language.ran(context, tokens)
+
+
+def failed(context: Context, error: errors.Error) -> None:
+    """After a statement has failed, however early: what follows in its language."""
+    if spoken().fails_whole:
+        from louver.trusted.executor.postgres import language
+
+        language.failed(context, error)

@@ -1,13 +1,26 @@
-"""A change that reads all that it depends on in the state that it changes."""
+"""Statements that read all that they depend on in one state of the server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from louver import errors
 from louver.trusted.executor import transaction
 from louver.trusted.executor.context import Context
+
+Done = TypeVar("Done")
+
+
+def in_snapshot(context: Context, run: Callable[[], Done]) -> Done:
+    """Run a query on one state of the server, catalog and data together."""
+    transaction.fix_state(context)
+    try:
+        return run()
+    finally:
+        context.engine.commit()
+        context.store.committed()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from louver.trusted.executor import (
     dispatch,
     federation,
     local_frames,
+    one_state,
     policy_spelling,
     repeated,
     select,
@@ -215,6 +216,14 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
     """Run one statement, which was read in the language of the context's local engine."""
     if text.dialect is not context.local.dialect:
         raise errors.make("internal", detail=f"a text of {text.dialect.name} for another language")
+    try:
+        return _run(context, text, parameters)
+    except errors.Error as error:
+        dispatch.failed(context, error)
+        raise
+
+
+def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
     known = repeated.find(context.state, text)
     if known is not None:
         try:
@@ -236,8 +245,10 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
         attached_files.require_readable(context, results)
     if context.local.files.frames.known:
         local_frames.require_readable(context, text, results)
+    dispatch.admit(context, text, results)
     try:
         answer = _repeated(context, handler, text, results, parameters)
+        dispatch.ran(context, results)
         counted = answer.rows is None and keyword(results[0].text) in _CHANGES
         if counted and context.local.is_pivot_by_rows(text.home, results):
             answer.affected = -1  # of several statements DuckDB reports no count
@@ -274,7 +285,7 @@ def _repeated(
             if not _outrun(context):
                 raise
             if handler is dispatch.select:
-                return transaction.in_snapshot(
+                return one_state.in_snapshot(
                     context, lambda: handler(context, text, tokens, parameters)
                 )
         except errors.OperationalError as error:

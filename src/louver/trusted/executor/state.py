@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.local import Local
 from louver.trusted.vault import bounds
 from louver.trusted.vault.catalog import Catalog, Table
+from louver.trusted.vault.catalog_store import Position
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.seen_values import MANY
 
@@ -98,6 +100,25 @@ def _widened(target: Table, table: Table) -> bool:
     return (rows, before) != (target.row_count, after)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Savepoint:
+    """What a session keeps beside a savepoint of the server's."""
+
+    name: str
+    catalog: Catalog
+    store: Position
+    #: the claims of sequences that wait for COMMIT
+    claims: dict[Any, Any]
+    #: temporary tables, in the form of the local engine
+    temporary: Any
+    #: what else a handler has kept, by its kind
+    kept: dict[type, Any]
+
+
+Ending = Callable[[bool], None]
+"""What is done once a transaction has ended; whether it was committed."""
+
+
 @dataclass(slots=True, eq=False)
 class State:
     """Catalog, open transaction, prepared statements and caches of one session."""
@@ -126,6 +147,14 @@ class State:
     untouched: bool = False
     #: when the open transaction began
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    #: the savepoints of the open transaction, the first one first
+    savepoints: list[Savepoint] = field(default_factory=list)
+    #: what else ends with the open transaction
+    endings: list[Ending] = field(default_factory=list)
+    #: whether the open transaction was asked to be serializable
+    serializable: bool = False
+    #: whether no query and no change has run in it
+    untried: bool = False
     #: the generation of the local engine in which the time stands still at ``began``
     fixed: int | None = None
     #: verdicts on changes by the table and the shape of the statement; empty when names, variables
@@ -141,6 +170,13 @@ class State:
     def in_transaction(self) -> bool:
         """Whether the user has said BEGIN."""
         return self.saved is not None
+
+    def ended(self, committed: bool) -> None:
+        """The transaction has ended."""
+        endings, self.endings = self.endings, []
+        self.savepoints.clear()
+        for ending in endings:
+            ending(committed)
 
     def cache(self, kind: type[Cache]) -> Cache:
         """The session's cache of a kind, empty at the first use."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from sqlglot.tokens import Token
 
@@ -22,8 +21,8 @@ from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState
+from louver.untrusted.engines.engine import Nesting
 
-Done = TypeVar("Done")
 _PATIENCE_S, _BRIEF_S = 10.0, 0.1  # how long changes of rows wait for one of the schema, and BEGIN
 
 
@@ -62,7 +61,7 @@ def adopt(context: Context, catalog: Catalog, *, schema_changed: bool) -> None:
         context.local.forget_types()
 
 
-def begin(context: Context, *, read_only: bool = False) -> None:
+def begin(context: Context, *, read_only: bool = False, serializable: bool = False) -> None:
     """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
     state = context.state
     if state.in_transaction:
@@ -71,8 +70,8 @@ def begin(context: Context, *, read_only: bool = False) -> None:
     if state.writable and not read_only:
         sequences.top_up(context)
         _get_ready(context, _BRIEF_S)
-    _fix_state(context)
-    state.saved = state.catalog
+    fix_state(context, serializable=serializable)
+    state.saved, state.serializable = state.catalog, serializable
     state.redefined, state.read_only, state.began = False, read_only, datetime.now(UTC)
 
 
@@ -97,30 +96,24 @@ def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
 def own_catalog(context: Context) -> Catalog:
     """The catalog of the open transaction, to be changed: ROLLBACK returns to another one."""
     state = context.state
-    if state.catalog is state.saved:
-        state.catalog = state.saved.copy()
+    if any(held is state.catalog for held in (state.saved, *(p.catalog for p in state.savepoints))):
+        state.catalog = state.catalog.copy()
     return state.catalog
 
 
-def _fix_state(context: Context) -> None:
+def fix_state(context: Context, *, serializable: bool = False) -> None:
     """Begin a transaction whose first read fixes the state that it sees: the catalog's."""
-    seen = context.store.pin.read()
-    context.engine.begin()
+    seen, engine = context.store.pin.read(), context.engine
+    if serializable and not isinstance(engine, Nesting):
+        raise errors.make("sql.unsupported", statement="ISOLATION LEVEL SERIALIZABLE")
+    engine.begin()
     try:
+        if serializable and isinstance(engine, Nesting):
+            engine.serialize()
         refresh(context, seen=seen)
     except BaseException:
         context.engine.rollback()
         raise
-
-
-def in_snapshot(context: Context, run: Callable[[], Done]) -> Done:
-    """Run a query on one state of the server, catalog and data together."""
-    _fix_state(context)
-    try:
-        return run()
-    finally:
-        context.engine.commit()
-        context.store.committed()
 
 
 @contextmanager
@@ -160,6 +153,8 @@ def commit(context: Context) -> None:
         raise errors.make("transaction.none")
     if state.aborted:
         rollback(context)
+        if spoken().fails_whole:
+            return
         raise errors.make("transaction.aborted")
     saved, state.saved = state.saved, None
     context.release_time()
@@ -172,11 +167,13 @@ def commit(context: Context) -> None:
             with suppress(Exception):
                 context.engine.rollback()
         _back_to(context, saved, schema_changed=True)
+        state.ended(committed=False)
         if isinstance(error, errors.IntegrityError):
             # The server names a tag, and no row is at hand any more whose it could be.
             raise errors.make("transaction.key") from None
         raise
     _committed(context)
+    state.ended(committed=True)
 
 
 def rollback(context: Context) -> None:
@@ -189,6 +186,7 @@ def rollback(context: Context) -> None:
     with suppress(Exception):
         context.engine.rollback()
     _back_to(context, saved, schema_changed=state.redefined)
+    state.ended(committed=False)
     keep_drawn(context)
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from louver import errors
 from louver.trusted.vault import catalog_text, process_version
 from louver.trusted.vault.catalog import DUCKDB, Catalog
 from louver.trusted.vault.pin import Keys, Pin, Pins, PinState, is_other_file
-from louver.trusted.vault.writers import Versions, Writers, turn, written
+from louver.trusted.vault.writers import Position, Seen, Versions, Writers, turn, written
 from louver.untrusted.engines.engine import Engine
 from louver.wire import control
 from louver.wire.messages import Statement
@@ -28,12 +27,6 @@ _PURPOSE = "catalog"
 _PATIENCE_S = 10.0
 """How long an addition to the catalog waits for others."""
 _MAX_VERSION = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    version: int
-    fingerprint: str
 
 
 class CatalogStore:
@@ -57,8 +50,8 @@ class CatalogStore:
         self._keys = keys
         self._pins = pins or Pins(keys)
         self._pin: Pin | None = None
-        self._known: _Seen | None = None
-        self._pending: _Seen | None = None
+        self._known: Seen | None = None
+        self._pending: Seen | None = None
 
     @property
     def shared(self) -> bool:
@@ -146,13 +139,13 @@ class CatalogStore:
             text = catalog.to_json()
             body = self._seal(catalog, text)
             update = Statement(control.CATALOG_UPDATE, (fresh, body, base.version), kind="write")
-            if self._write(update) != 1:
+            if written(self._engine, update) != 1:
                 raise errors.make("catalog.conflict")
         except BaseException:
             catalog.version = base.version
             catalog.previous, catalog.stamp = before
             raise
-        self._pending = _Seen(fresh, catalog_text.fingerprint(text))
+        self._pending = Seen(fresh, catalog_text.fingerprint(text))
 
     def amend(self, own: Catalog, add: Callable[[Catalog], bool]) -> None:
         """Add to the catalog what may be added while others write (bounds, epochs), at once: what
@@ -258,6 +251,16 @@ class CatalogStore:
         self._ended()
         self._pending = None
 
+    def position(self) -> Position:
+        """What the open transaction holds and saves, as of a savepoint."""
+        return self._pending, self._writers.held if self._writers else None
+
+    def return_to(self, position: Position) -> None:
+        """The server has gone back to a savepoint."""
+        self._pending, held = position
+        if self._writers is not None and held is not None:
+            self._writers.held = held
+
     def fork(self, carry: Carry) -> Catalog:
         """Make the database at this address, a copy of another one, a database of its own.
 
@@ -282,7 +285,7 @@ class CatalogStore:
         try:
             length, head = carry(former, catalog.database_id)
             update = Statement(control.CATALOG_REPLACE, replaced, kind="write")
-            if self._write(update) != 1:
+            if written(self._engine, update) != 1:
                 raise errors.make("catalog.conflict")
             self._engine.commit()
         except BaseException:
@@ -313,10 +316,10 @@ class CatalogStore:
         if own:
             self._engine.begin()
         try:
-            self._write(control.CATALOG_CREATE)
+            written(self._engine, control.CATALOG_CREATE)
             if self._writers is not None:
-                self._write(control.WRITERS_CREATE)
-            self._write(Statement(control.CATALOG_INSERT, row, kind="write"))
+                written(self._engine, control.WRITERS_CREATE)
+            written(self._engine, Statement(control.CATALOG_INSERT, row, kind="write"))
             if own:
                 self._engine.commit()
         except BaseException:
@@ -345,7 +348,7 @@ class CatalogStore:
 
     def _accept(self, catalog: Catalog, fingerprint: str, before: PinState) -> None:
         """Compare with the pin, then advance it, but not to a version that may be rolled back."""
-        seen, address = _Seen(catalog.version, fingerprint), self._engine.address or "this database"
+        seen, address = Seen(catalog.version, fingerprint), self._engine.address or "this database"
         if self._pending == seen:
             return
         before.check_catalog(catalog.version, fingerprint, catalog.previous, address)
@@ -355,10 +358,10 @@ class CatalogStore:
             self._known, self._pending = seen, None
             self.pin.advance_catalog(catalog.version, fingerprint)
 
-    def _seen(self) -> tuple[_Seen | None, _Seen | None]:
+    def _seen(self) -> tuple[Seen | None, Seen | None]:
         return self._pending, self._known
 
-    def _base(self, catalog: Catalog) -> _Seen:
+    def _base(self, catalog: Catalog) -> Seen:
         for seen in self._seen():
             if seen is not None and seen.version == catalog.version:
                 return seen
@@ -368,7 +371,7 @@ class CatalogStore:
         if not 0 < version < _MAX_VERSION:
             raise self._error("catalog.format", "version out of range")
         try:
-            packed = self._keys.open_blob(_PURPOSE, _context(database_id, version), body)
+            packed = self._keys.open_blob(_PURPOSE, f"{database_id}:{version}".encode(), body)
         except errors.VerificationError as error:
             raise self._error("catalog.tampered") from error
         text = catalog_text.unpack(packed)
@@ -378,21 +381,13 @@ class CatalogStore:
         return catalog, text
 
     def _seal(self, catalog: Catalog, text: bytes) -> bytes:
-        context = _context(catalog.database_id, catalog.version)
+        context = f"{catalog.database_id}:{catalog.version}".encode()
         return self._keys.seal_blob(_PURPOSE, context, catalog_text.pack(text))
-
-    def _write(self, statement: Statement) -> int:
-        """Run a statement; a write conflict means that another client was faster."""
-        return written(self._engine, statement)
 
 
 def _is_strange(name: str) -> bool:
     """Whether a table is not one of Louver's own, which a new database may already contain."""
     return not name.rpartition(".")[2].startswith("louver_")
-
-
-def _context(database_id: str, version: int) -> bytes:
-    return f"{database_id}:{version}".encode()
 
 
 def origin_of(catalog: Catalog) -> str:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 
 from louver import errors
 from louver.trusted.vault.process_version import Part
@@ -23,6 +24,20 @@ RECENT_S = 1.0
 """How long after a look at the version a statement may go together with the next one: for so long,
 what another client has forbidden since may still be sent (docs/decisions/0024).
 """
+Held = tuple[frozenset[int], bool]
+"""The rows of tokens that a transaction has changed, and whether it has made all tokens void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A version of the catalog that a session knows, with the hash of its text."""
+
+    version: int
+    fingerprint: str
+
+
+Position = tuple[Seen | None, Held | None]
+"""Which version the open transaction saves, and what it holds."""
 _turns: dict[tuple[int, str, str], threading.Lock] = {}
 
 
@@ -91,6 +106,16 @@ class Writers:
         if not self.excluding:
             written(self._engine, control.WRITERS_VOID)
             self.excluding = True
+
+    @property
+    def held(self) -> Held:
+        """What the open transaction holds; a savepoint brings it back."""
+        return frozenset(self._entered), self.excluding
+
+    @held.setter
+    def held(self, before: Held) -> None:
+        entered, self.excluding = before
+        self._entered = set(entered)
 
     def ended(self) -> None:
         """The transaction was committed or undone."""

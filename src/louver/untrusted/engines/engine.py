@@ -140,6 +140,27 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class Nesting(Protocol):
+    """An engine whose transactions have savepoints, told by numbers, and another isolation."""
+
+    def serialize(self) -> None:
+        """Let the transaction that was begun, in which nothing was sent yet, be serializable."""
+        ...
+
+    def add_savepoint(self, number: int) -> None:
+        """Set a savepoint in the open transaction."""
+        ...
+
+    def undo_to_savepoint(self, number: int) -> None:
+        """Undo what came after a savepoint, which stays; after a failure too."""
+        ...
+
+    def release_savepoint(self, number: int) -> None:
+        """Forget a savepoint and those after it; what was done stays."""
+        ...
+
+
 class Prompt:
     """An engine to which a round trip is nothing: what is expected is run at once."""
 

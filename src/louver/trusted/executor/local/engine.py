@@ -45,6 +45,12 @@ class TemporaryTables(Protocol):
     def texts(self, words: set[str]) -> list[str]:
         """The definitions of those that a statement names."""
 
+    def state(self) -> TemporaryState:
+        """All of them with their rows."""
+
+    def restore(self, state: TemporaryState) -> None:
+        """Have these and no others."""
+
     def mirror(self) -> None:
         """Have in the binder, empty, what the workspace has got."""
 

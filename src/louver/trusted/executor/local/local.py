@@ -211,6 +211,18 @@ class Statements(Protocol):
     def names_read(self, sql: str) -> set[str]:
         """The folded names of tables that a statement reads; raises where it does not bind."""
 
+    def parameter_types(self, _sql: str, _declared: Sequence[str]) -> tuple[str, ...]:
+        """The types of a statement's placeholders, of which some may be declared: of an engine
+        that has such.
+        """
+        return ()
+
+    def refused(self, _sql: str) -> str:
+        """What a query or change does, or asks for, that is of the engine that runs it, and so not
+        to be had of a local one: its name for the user. "" of none.
+        """
+        return ""
+
     def exact_value(self, expression: str) -> tuple[bool, object]:
         """The Python value of a constant expression, and whether it means the same again."""
 

@@ -203,6 +203,15 @@ class Claims(dict[Place, Claim]):
                 self[position] = claim.pending
             claim.pending = None
 
+    def pending(self) -> dict[Place, Claim]:
+        """What claims are to be once the open transaction is committed, as of a savepoint."""
+        return {place: claim.pending for place, claim in self.items() if claim.pending is not None}
+
+    def return_to(self, pending: Mapping[Place, Claim]) -> None:
+        """The server has gone back to a savepoint."""
+        for place, claim in self.items():
+            claim.pending = pending.get(place)
+
 
 def cover(context: Context) -> bool:
     """Claim what was drawn since the last statement, and note where the session stands; says

@@ -66,6 +66,12 @@ class Dialect:
     has_simple_terms: bool = False
     #: whether the engine reads off what a change did, by itself and for every form of change
     reads_off: bool = False
+    #: whether its statements beside queries, changes and definitions are others than DuckDB's
+    has_own_statements: bool = False
+    #: whether any error ends the transaction that it is in, and whether COMMIT undoes such a one
+    fails_whole: bool = False
+    #: whether bodies of functions and rules hold statements with semicolons between them
+    nests_statements: bool = False
     #: the schemas that every database has
     schemas: OwnSchemas = DUCKDB_SCHEMAS
     #: raises for names of a changed catalog, beside those before, that are one without capitals

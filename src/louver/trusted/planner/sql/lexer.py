@@ -18,6 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner.sql.dialect import Dialect, spoken
+from louver.trusted.planner.sql.nesting import Nesting
 from louver.trusted.planner.sql.tokenizer import tokenized
 
 Done = TypeVar("Done")
@@ -84,10 +85,11 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
     plain: list[str] = []
     parameters: list[int | str] = []
     numbered, dialect = 0, spoken()
+    nesting = Nesting()
 
     def close() -> None:
-        nonlocal numbered
-        numbered = 0
+        nonlocal numbered, nesting
+        numbered, nesting = 0, Nesting()
         text = "".join(home)
         if _has_words(text):
             # The placeholders of what is prepared get their values later, by EXECUTE.
@@ -98,9 +100,11 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
         parameters.clear()
 
     for match, piece in _pieces(sql):
-        if match is not None and match["semicolon"]:
+        if match is not None and match["semicolon"] and not nesting.is_open:
             close()
             continue
+        if match is None and dialect.nests_statements and not _HIDES.match(piece):
+            nesting.read(piece)
         key = None if match is None else _placeholder(match, numbered, names)
         if key is None:
             home.append(piece)
@@ -180,6 +184,8 @@ def _pieces(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
 
 _PREPARE = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*PREPARE\b", re.IGNORECASE | re.DOTALL)
 _FENCE = re.compile(r"/\*|\*/")
+#: A comment, or what stands between dollar quotes.
+_HIDES = re.compile(r"/\*|\$.*\$\Z", re.DOTALL)
 
 
 def _end_of_comment(sql: str, position: int) -> int:

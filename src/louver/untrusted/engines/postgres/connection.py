@@ -34,6 +34,7 @@ from louver.untrusted.engines.postgres.control_texts import (
     is_control,
 )
 from louver.untrusted.engines.postgres.failures import translated
+from louver.untrusted.engines.postgres.nested import Nested
 from louver.untrusted.engines.postgres.opening import opened
 from louver.untrusted.engines.postgres.pipeline import (
     MOST_WAITING,
@@ -51,13 +52,14 @@ FEW_ROWS = 1_000
 """Rows that are inserted as bound arrays in one round trip; more go by COPY."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _READ = _BEGIN + " READ ONLY"
+_SERIALIZABLE = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 _COUNTED = re.compile(r"^(?:INSERT \d+|[A-Z]+) (?P<rows>\d+)$")
 #: After these a name may mean other rows than in an older snapshot.
 _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
 _portals = itertools.count()
 
 
-class PostgresEngine:
+class PostgresEngine(Nested):
     """One connection to a server, opened with its first statement; `side()` gives further ones."""
 
     backend = "postgresql"
@@ -73,7 +75,7 @@ class PostgresEngine:
         self.traffic = Traffic()
         #: Whether `begin` was called and neither `commit` nor `rollback` since.
         self.in_transaction = False
-        self._begun = self._closed = self._defines = False
+        self._begun = self._closed = self._defines = self._serializable = False
         #: Whether there is a gate to hold; of side connections none holds it.
         self._has_gate = self._makes_gate = False
         self._session: postgres.Session | None = None
@@ -197,7 +199,7 @@ class PostgresEngine:
         """Open a transaction, on the server with its first statement."""
         self._settle()
         self.catch_up()
-        self.in_transaction, self._defines = True, False
+        self.in_transaction, self._defines, self._serializable = True, False, False
 
     def commit(self) -> None:
         """Commit the open transaction; when that fails, it is rolled back."""
@@ -315,7 +317,7 @@ class PostgresEngine:
     def _opening(self) -> list[Step]:
         if self._begun or not self.in_transaction:
             return []
-        begin = _BEGIN + " READ ONLY" * self._read_only
+        begin = (_SERIALIZABLE if self._serializable else _BEGIN) + " READ ONLY" * self._read_only
         held: list[Step] = [(HOLD, [])] if self._has_gate else []
         return [(begin, []), (f"SET LOCAL lock_timeout = {self._target.lock_ms}", []), *held]
 

@@ -32,7 +32,7 @@ _FUNCTIONS = frozenset({
     ":funcid", ":opfuncid", ":aggfnoid", ":winfnoid", ":tsmhandler",
 })  # fmt: skip
 _OPERATORS = frozenset({":opno"})
-_SELECT = "1"
+_SELECT, _ROW_MARK = "1", "ROWMARKCLAUSE"
 
 
 @dataclass(slots=True)
@@ -46,6 +46,14 @@ class Read:
     only_selects: bool = True
     #: whether every node is of a kind that is known
     is_known: bool = True
+    #: whether a part of it, such as one of WITH, changes rows
+    modifies_within: bool = False
+    #: whether it locks rows that it reads
+    locks: bool = False
+    #: whether it reads columns that PostgreSQL has in every table, such as ctid
+    reads_system: bool = False
+    #: how many queries were met
+    queries: int = 0
 
     def add(self, other: Read) -> None:
         """What another one reads too."""
@@ -53,6 +61,9 @@ class Read:
         self.functions |= other.functions
         self.operators |= other.operators
         self.is_known &= other.is_known
+        self.modifies_within |= other.modifies_within or not other.only_selects
+        self.locks |= other.locks
+        self.reads_system |= other.reads_system
 
 
 def read(text: str) -> Read:
@@ -67,6 +78,7 @@ def read(text: str) -> Read:
         elif follows:
             labels.append(word)
             results.is_known &= word in _KNOWN
+            results.locks |= word == _ROW_MARK
             name, follows = "", False
         elif word == "}":
             if not labels:
@@ -87,6 +99,10 @@ def read(text: str) -> Read:
 def _take(results: Read, label: str, name: str, word: str) -> None:
     if label == "QUERY" and name == ":commandType":
         results.only_selects &= word == _SELECT
+        results.modifies_within |= results.queries > 0 and word != _SELECT
+        results.queries += 1
+    elif label == "VAR" and name == ":varattno":
+        results.reads_system |= word.startswith("-")
     if not word.isdecimal() or word == "0":
         return
     if label == "RANGETBLENTRY" and name == ":relid":

@@ -13,15 +13,17 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
-from louver.trusted.executor.local.postgres import keys, node_tree
+from louver.trusted.executor.local.postgres import effects, keys, node_tree
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.node_tree import Read
+from louver.trusted.planner.sql import lexer
 
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
 _BODY = "louver_body"
 _FIRST_OF_USERS = 16_384
+_MOST_ARGUMENTS = 100
 #: PostgreSQL's own functions that run a text, or read what a text or number names.
 _TAKE_NAMES = (
     "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
@@ -123,33 +125,57 @@ class PostgresStatements(Statements):
         """See `Statements`."""
         return {fold(name) for _, name in self.reach(sql).relations}
 
-    def reach(self, sql: str) -> Reach:
+    def parameter_types(self, sql: str, declared: Sequence[str]) -> tuple[str, ...]:
+        """See `Statements`."""
+        raw, own = self._binder.raw, list[int]()
+        with self._binder.guarded(), translated(sql):
+            if declared:
+                listed = ", ".join(f"NULL::{type_}" for type_ in declared)
+                own = [column[1] for column in raw.describe(f"SELECT {listed}")[1]]
+            types = raw.describe(sql, own)[0]
+        return tuple(self._type_names(types))
+
+    def refused(self, sql: str) -> str:
+        """See `Statements`."""
+        try:
+            return effects.refused(self.reach(sql, users_only=True))
+        except errors.Error as error:
+            return effects.of_utility(error)
+
+    def reach(self, sql: str, *, users_only: bool = False) -> Reach:
         """All that a SELECT, INSERT, UPDATE, DELETE or MERGE reads; views and functions in SQL are
-        looked into. Any other statement raises PostgreSQL's own error.
+        looked into, or only those that are the user's. Any other statement raises PostgreSQL's own
+        error.
         """
         with self._binder.undone():
             whole = node_tree.read(self._tree(sql))
             relations: dict[int, tuple[str, str]] = {}
             functions: dict[int, Called] = {}
             while True:
-                opened = self._opened(whole, relations, functions)
+                opened = self._opened(whole, relations, functions, users_only=users_only)
                 if not opened:
                     return Reach(whole, frozenset(relations.values()), tuple(functions.values()))
                 for text in opened:
                     whole.add(node_tree.read(text))
 
     def _opened(
-        self, whole: Read, relations: dict[int, tuple[str, str]], functions: dict[int, Called]
+        self,
+        whole: Read,
+        relations: dict[int, tuple[str, str]],
+        functions: dict[int, Called],
+        *,
+        users_only: bool,
     ) -> list[str]:
         """Look up what is new; the trees of what is a view, or a function with a tree."""
         opened = []
         whole.functions |= {int(oid) for (oid,) in self._of(_OPERATORS, whole.operators)}
         for oid, schema, name, _, rule in self._of(_RELATIONS, whole.relations - {*relations}):
             relations[oid] = schema, name
-            opened += [rule] if rule else []
+            opened += [rule] if rule and not (users_only and oid < _FIRST_OF_USERS) else []
         for row in self._of(_CALLED, whole.functions - {*functions}):
             functions[row[0]] = Called(*row)
-            opened += [row[5]] if row[5] else []
+            skipped = users_only and functions[row[0]].is_own
+            opened += [row[5]] if row[5] and not skipped else []
         return opened
 
     def _of(self, sql: str, oids: Iterable[int]) -> list[tuple[Any, ...]]:
@@ -163,14 +189,11 @@ class PostgresStatements(Statements):
         # Alone, so that the text is one statement, and an error that of the text.
         with translated(sql):
             types = self._binder.raw.describe(sql)[0]
-        listed = ", ".join(
-            self._binder.fetchall(
-                "SELECT format_type(u.type, NULL) FROM unnest($1::oid[]) WITH ORDINALITY"
-                " AS u(type, ordinal) ORDER BY u.ordinal",
-                ["{" + ",".join(map(str, types)) + "}"],
-            )[ordinal][0]
-            for ordinal in range(len(types))
-        ) if types else ""  # fmt: skip
+        names = self._type_names(types)
+        if len(names) > _MOST_ARGUMENTS:
+            sql = lexer.filled(sql, {str(n): f"NULL::{name}" for n, name in enumerate(names, 1)})
+            names = []
+        listed = ", ".join(names)
         self._binder.execute(
             f"CREATE FUNCTION pg_temp.{_BODY}({listed}) RETURNS void LANGUAGE sql"
             f" BEGIN ATOMIC\n{sql}\n; END"
@@ -180,6 +203,16 @@ class PostgresStatements(Statements):
             " AND pronamespace = pg_my_temp_schema()", [_BODY]
         )  # fmt: skip
         return str(rows[0][0])
+
+    def _type_names(self, types: Sequence[int]) -> list[str]:
+        if not types:
+            return []
+        rows = self._binder.fetchall(
+            "SELECT format_type(u.type, NULL) FROM unnest($1::oid[]) WITH ORDINALITY"
+            " AS u(type, ordinal) ORDER BY u.ordinal",
+            ["{" + ",".join(map(str, types)) + "}"],
+        )
+        return [name for (name,) in rows]
 
     def exact_value(self, expression: str) -> tuple[bool, object]:
         """See `Statements`."""

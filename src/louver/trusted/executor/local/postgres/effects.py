@@ -1,0 +1,93 @@
+"""What a query or change does beside reading and changing tables, by PostgreSQL's own analyser.
+
+A function that is volatile may do anything, so only those are taken that are known to do nothing
+which another session, or a later statement, could see.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from louver import errors
+from louver.trusted.executor.local.postgres.node_tree import Read
+
+#: Volatile functions of PostgreSQL's own that only compute, wait, or draw from a sequence; and that
+#: give back locks, of which a session can have none.
+_HARMLESS = frozenset((
+    "random", "random_normal", "setseed", "clock_timestamp", "timeofday", "gen_random_uuid",
+    "uuidv4", "uuidv7", "pg_sleep", "pg_sleep_for", "pg_sleep_until", "nextval", "currval",
+    "lastval", "setval", "pg_sequence_last_value", "pg_advisory_unlock",
+    "pg_advisory_unlock_shared", "pg_advisory_unlock_all",
+))  # fmt: skip
+#: Others that say something of the server's transactions, where the local engine has its own; and
+#: that run a text, or read what a text names.
+_ELSEWHERE = frozenset((
+    "txid_current", "txid_current_if_assigned", "txid_current_snapshot", "pg_current_xact_id",
+    "pg_current_xact_id_if_assigned", "pg_current_snapshot", "pg_xact_status", "txid_status",
+    "pg_blocking_pids", "pg_safe_snapshot_blocking_pids",
+    "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
+    "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
+    "database_to_xmlschema", "database_to_xml_and_xmlschema",
+))  # fmt: skip
+_VOLATILE = "v"
+_CATALOGS = ("pg_catalog", "information_schema", "pg_toast")
+_UNSUPPORTED, _SYNTAX = "0A000", "42601"
+
+
+class Called(Protocol):
+    """A function that is called; see `statements.Called`."""
+
+    @property
+    def schema(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def volatility(self) -> str: ...
+    @property
+    def body(self) -> str | None: ...
+    @property
+    def is_own(self) -> bool: ...
+
+
+class Reach(Protocol):
+    """What a statement reads and calls; see `statements.Reach`."""
+
+    @property
+    def read(self) -> Read: ...
+    @property
+    def relations(self) -> frozenset[tuple[str, str]]: ...
+    @property
+    def functions(self) -> tuple[Called, ...]: ...
+
+
+def refused(reach: Reach) -> str:
+    """See `Statements.refused`."""
+    read = reach.read
+    if read.modifies_within:
+        return "A statement that changes rows within a query, by WITH or by a function,"
+    if read.locks:
+        return "SELECT FOR UPDATE, and other locks of rows,"
+    if read.reads_system and any(schema not in _CATALOGS for schema, _ in reach.relations):
+        return "A column that PostgreSQL has in every table (ctid, xmin, tableoid …)"
+    for function in reach.functions:
+        if not _is_harmless(function):
+            return f"A query that calls {function.name}()"
+    return "" if read.is_known else "A statement of this form"
+
+
+def of_utility(error: errors.Error) -> str:
+    """What was refused instead of being analysed; raises where that was something else."""
+    if error.sqlstate == _SYNTAX and "INTO is not allowed here" in str(error):
+        return "SELECT INTO"
+    if error.sqlstate == _UNSUPPORTED and "unquoted SQL function body" in str(error):
+        return "A statement of this form"
+    raise error
+
+
+def _is_harmless(function: Called) -> bool:
+    if not function.is_own:
+        # Its body is part of what was read. One that is not volatile cannot change anything.
+        return function.volatility != _VOLATILE or function.body is not None
+    if function.volatility == _VOLATILE:
+        return function.name in _HARMLESS
+    return function.name not in _ELSEWHERE

@@ -1,0 +1,85 @@
+"""Which queries and changes may run: those that do nothing but read, and change their target.
+
+The local engine runs a statement over rows that it is given, and what it does besides stays there:
+a lock that no one else sees, a row that is gone here alone. So a statement is decided by the tree
+of PostgreSQL's own analyser (`Statements.refused`), by default: what is not known is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor.context import Context
+from louver.trusted.planner.sql import lexer
+
+_DECIDED = frozenset((
+    "SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "UPDATE", "DELETE", "MERGE",
+))  # fmt: skip
+_MOST_SHAPES = 4_096
+#: What may stand in rows of constants: anything that calls or reads has other tokens.
+_CONSTANT = frozenset((
+    TokenType.NUMBER, TokenType.STRING, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA,
+    TokenType.DASH, TokenType.PLUS, TokenType.NULL, TokenType.TRUE, TokenType.FALSE,
+    TokenType.DEFAULT,
+))  # fmt: skip
+_NAMES = frozenset((TokenType.VAR, TokenType.IDENTIFIER, TokenType.DOT, TokenType.COMMA))
+
+
+@dataclass(slots=True)
+class _Shapes:
+    """Shapes of statements that may run, while names and types mean the same."""
+
+    revision: int = -1
+    path: tuple[str, ...] = ()
+    known: set[str] = field(default_factory=set)
+
+
+def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
+    """Raise for a query or change that does more, or other things, than Louver does of it."""
+    word = keyword(tokens[0].text) if tokens else ""
+    if word not in _DECIDED or (word == "INSERT" and _is_of_constants(tokens)):
+        return
+    shapes, local = context.state.cache(_Shapes), context.local
+    now = (local.revision, context.catalog.path)
+    if (shapes.revision, shapes.path) != now or len(shapes.known) > _MOST_SHAPES:
+        shapes.revision, shapes.path = now
+        shapes.known = set()
+    key = lexer.shape(text.plain, tokens).key
+    if key in shapes.known:
+        return
+    feature = local.statements.refused(text.home)
+    if feature:
+        raise errors.make("postgres.refused", statement=feature)
+    shapes.known.add(key)
+
+
+def require_query(context: Context, sql: str) -> None:
+    """The same of a query within another statement."""
+    (text,) = lexer.split(sql) or (lexer.Text("", "", ()),)
+    tokens = lexer.tokens(text.plain)
+    if not tokens or keyword(tokens[0].text) not in _DECIDED:
+        raise errors.make("postgres.refused", statement="A query of this form")
+    require(context, text, tokens)
+
+
+def _is_of_constants(tokens: Sequence[Token]) -> bool:
+    """Whether a statement is INSERT INTO name [(names)] VALUES rows of constants and placeholders,
+    and nothing else.
+    """
+    words = [keyword(token.text) for token in tokens]
+    if words[1:2] != ["INTO"] or "VALUES" not in words:
+        return False
+    at = words.index("VALUES")
+    head = [token.token_type for token in tokens[2:at]]
+    brackets = {TokenType.L_PAREN, TokenType.R_PAREN}
+    if not _NAMES.union(brackets).issuperset(head):
+        return False
+    return all(
+        token.token_type in _CONSTANT or fold(token.text).startswith(lexer.PARAMETER_PREFIX)
+        for token in tokens[at + 1 :]
+    )

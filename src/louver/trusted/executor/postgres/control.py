@@ -1,0 +1,193 @@
+"""BEGIN, COMMIT, ROLLBACK, savepoints and SET TRANSACTION, as PostgreSQL has them.
+
+A statement without a transaction to end, or within one to begin, is a warning there, and so nothing
+here. What is asked for at least is given: a transaction is REPEATABLE READ, or SERIALIZABLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.executor import savepoints, transaction
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import cursors, given
+from louver.trusted.executor.postgres.messages import said
+from louver.trusted.executor.postgres.words import Words, refuse
+from louver.trusted.planner.sql import lexer
+
+_LEVELS = (
+    ("SERIALIZABLE",), ("REPEATABLE", "READ"), ("READ", "COMMITTED"), ("READ", "UNCOMMITTED"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """What a transaction is asked to be; None where nothing is said."""
+
+    level: str | None = None
+    read_only: bool | None = None
+
+    def over(self, default: Modes) -> Modes:
+        """These, and where nothing is said, others."""
+        level = default.level if self.level is None else self.level
+        return Modes(level, default.read_only if self.read_only is None else self.read_only)
+
+
+@dataclass(slots=True)
+class Characteristics:
+    """What transactions of the session are, where BEGIN does not say it, and the open one."""
+
+    default: Modes = Modes("REPEATABLE READ", read_only=False)
+    open: Modes = Modes()
+
+
+def control(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """Run one of these statements."""
+    words = Words(context, text, tokens)
+    verb = keyword(tokens[0].text)
+    if verb in ("BEGIN", "START"):
+        if verb == "START":
+            words.needs("TRANSACTION")
+        else:
+            _ = words.takes("WORK") or words.takes("TRANSACTION")
+        _begin(context, modes(words))
+    elif verb in ("COMMIT", "END"):
+        _end(context, words, committing=True)
+    elif verb in ("ROLLBACK", "ABORT"):
+        _end(context, words, committing=False)
+    elif verb == "SAVEPOINT":
+        name = words.name()
+        words.ends()
+        _require_usable(context, "SAVEPOINT")
+        savepoints.add(context, name, {given.Given: given.copied(context)})
+    else:
+        words.takes("SAVEPOINT")
+        name = words.name()
+        words.ends()
+        _require_usable(context, "RELEASE SAVEPOINT")
+        savepoints.release(context, _position(context, name))
+    return Answer()
+
+
+def modes(words: Words) -> Modes:
+    """Read transaction modes to the end of a statement."""
+    found = Modes()
+    while not words.done:
+        words.takes(",")
+        if words.takes("ISOLATION", "LEVEL"):
+            level = next((other for other in _LEVELS if words.takes(*other)), None)
+            if level is None:
+                words.wrong()
+            found = replace(found, level=" ".join(level))
+        elif words.takes("READ", "ONLY"):
+            found = replace(found, read_only=True)
+        elif words.takes("READ", "WRITE"):
+            found = replace(found, read_only=False)
+        elif not (words.takes("NOT", "DEFERRABLE") or words.takes("DEFERRABLE")):
+            words.wrong()
+    return found
+
+
+def set_modes(context: Context, asked: Modes) -> None:
+    """SET TRANSACTION. What a transaction reads is fixed when it begins, so that one in which
+    nothing ran yet begins anew.
+    """
+    if not context.in_transaction:
+        return
+    _require_usable(context, "SET TRANSACTION")
+    own, state = context.state.cache(Characteristics), context.state
+    before, wanted = own.open, asked.over(own.open)
+    relaxes = bool(before.read_only) and not wanted.read_only
+    if (wanted.level == "SERIALIZABLE") == state.serializable and not relaxes:
+        own.open, state.read_only = wanted, bool(wanted.read_only)
+        return
+    if not state.untried or state.savepoints:
+        what = "read-write mode" if relaxes else "ISOLATION LEVEL"
+        raise said("25001", f"SET TRANSACTION {what} must be called before any query")
+    transaction.rollback(context)
+    _begin(context, wanted)
+
+
+def set_default(context: Context, asked: Modes) -> None:
+    """What transactions are from now on, where BEGIN does not say it."""
+    if asked.level == "SERIALIZABLE":
+        # Statements outside of a transaction would have to be such transactions too.
+        refuse("SERIALIZABLE as the default of a session")
+    own = context.state.cache(Characteristics)
+    own.default = asked.over(own.default)
+
+
+def _begin(context: Context, asked: Modes) -> None:
+    if context.in_transaction:
+        _require_usable(context, "BEGIN")
+        if asked != Modes():
+            set_modes(context, asked)
+        return
+    own = context.state.cache(Characteristics)
+    wanted = asked.over(own.default)
+    transaction.begin(
+        context,
+        read_only=bool(wanted.read_only),
+        serializable=wanted.level == "SERIALIZABLE",
+    )
+    own.open, context.state.untried = wanted, True
+    given.began(context)
+    cursors.began(context)
+
+
+def _end(context: Context, words: Words, *, committing: bool) -> None:
+    _ = words.takes("WORK") or words.takes("TRANSACTION")
+    if not committing and words.takes("TO"):
+        words.takes("SAVEPOINT")
+        name = words.name()
+        words.ends()
+        _undo_to(context, name)
+        return
+    chains = words.takes("AND", "CHAIN")
+    if not chains:
+        words.takes("AND", "NO", "CHAIN")
+    if words.peek() in ("PREPARED", "TRANSACTION"):
+        refuse("A transaction in two phases")
+    words.ends()
+    if not context.in_transaction:
+        if chains:
+            verb = "COMMIT" if committing else "ROLLBACK"
+            raise said("25P01", f"{verb} AND CHAIN can only be used in transaction blocks")
+        return
+    before = context.state.cache(Characteristics).open
+    if committing:
+        transaction.commit(context)
+    else:
+        transaction.rollback(context)
+    if chains:
+        _begin(context, before)
+
+
+def _undo_to(context: Context, name: str) -> None:
+    if not context.in_transaction:
+        raise said("25P01", "ROLLBACK TO SAVEPOINT can only be used in transaction blocks")
+    point = savepoints.undo_to(context, _position(context, name))
+    given.restore(context, point.kept[given.Given])
+    cursors.undone_to(context, len(context.state.savepoints))
+
+
+def _position(context: Context, name: str) -> int:
+    known = [point.name for point in context.state.savepoints]
+    if name not in known:
+        raise said("3B001", f'savepoint "{name}" does not exist')
+    return len(known) - 1 - known[::-1].index(name)
+
+
+def _require_usable(context: Context, statement: str) -> None:
+    if context.state.aborted:
+        raise errors.make("transaction.aborted")
+    if not context.in_transaction:
+        raise said("25P01", f"{statement} can only be used in transaction blocks")

@@ -1,0 +1,204 @@
+"""DECLARE, FETCH, MOVE and CLOSE: cursors over answers that are complete when they are declared.
+
+So a cursor moves either way, and sees what its query saw. One that is not declared WITH HOLD ends
+with its transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver.names import keyword
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import admitted
+from louver.trusted.executor.postgres.messages import said
+from louver.trusted.executor.postgres.words import Words
+from louver.trusted.planner.sql import lexer
+
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+_ALL = 1 << 62
+
+
+@dataclass(slots=True)
+class Cursor:
+    """Rows, and where it stands: on row ``at`` from 1 on, before the first, or behind the last."""
+
+    rows: pa.Table
+    columns: list[tuple[str, str]]
+    hold: bool
+    forward_only: bool
+    #: how many savepoints there were; None of one whose transaction was committed
+    depth: int | None
+    at: int = 0
+
+    def move(self, direction: str, count: int) -> pa.Table:
+        """Move, and what was passed: FETCH gives it, MOVE counts it."""
+        size = self.rows.num_rows
+        if direction == "ABSOLUTE":
+            target = count if count >= 0 else size + 1 + count
+            return self._to(max(0, min(target, size + 1)))
+        if direction == "RELATIVE":
+            return self._to(max(0, min(self.at + count, size + 1)))
+        if direction == "BACKWARD":
+            count = -count
+        if count == 0:
+            return self.rows.slice(self.at - 1, 1) if 0 < self.at <= size else self.rows.slice(0, 0)
+        if count > 0:
+            first = self.at
+            self.at = min(self.at + count, size + 1)
+            return self.rows.slice(first, min(count, max(size - first, 0)))
+        if self.forward_only:
+            hint = "Declare it with SCROLL option to enable backward scan."
+            raise said("55000", "cursor can only scan forward", hint)
+        last = self.at - 1
+        self.at = max(self.at + count, 0)
+        first = max(self.at, 1)
+        passed = list(range(last, first - 1, -1))
+        return self.rows.take(pa.array([row - 1 for row in passed], pa.int64()))
+
+    def _to(self, target: int) -> pa.Table:
+        if target < self.at and self.forward_only:
+            hint = "Declare it with SCROLL option to enable backward scan."
+            raise said("55000", "cursor can only scan forward", hint)
+        self.at = target
+        within = 0 < target <= self.rows.num_rows
+        return self.rows.slice(target - 1, 1) if within else self.rows.slice(0, 0)
+
+
+@dataclass(slots=True)
+class Cursors:
+    """The session's cursors by name."""
+
+    open: dict[str, Cursor] = field(default_factory=dict)
+
+
+def declare(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """DECLARE name [options] CURSOR [WITH | WITHOUT HOLD] FOR query."""
+    words, own = Words(context, text, tokens), context.state.cache(Cursors).open
+    name, forward_only = words.name(), False
+    while not words.takes("CURSOR"):
+        if words.takes("NO", "SCROLL"):
+            forward_only = True
+        elif not any(
+            words.takes(word) for word in ("BINARY", "INSENSITIVE", "ASENSITIVE", "SCROLL")
+        ):
+            words.wrong()
+    hold = words.takes("WITH", "HOLD")
+    if not hold:
+        words.takes("WITHOUT", "HOLD")
+    words.needs("FOR")
+    if words.peek() not in _QUERIES:
+        words.wrong()
+    if not (hold or context.in_transaction):
+        raise said("25P01", "DECLARE CURSOR can only be used in transaction blocks")
+    if name in own:
+        raise said("42P03", f'cursor "{name}" already exists')
+    (inner,) = lexer.split(words.rest())
+    admitted.require(context, inner, lexer.tokens(inner.plain))
+    answer = context.run(inner, parameters)
+    if answer.rows is None:
+        words.wrong()
+    depth = len(context.state.savepoints) if context.in_transaction else None
+    own[name] = Cursor(answer.rows, answer.columns, hold, forward_only, depth)
+    return Answer()
+
+
+def fetch(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """FETCH or MOVE [direction] [FROM | IN] name."""
+    words = Words(context, text, tokens)
+    direction, count = _direction(words)
+    _ = words.takes("FROM") or words.takes("IN")
+    name = words.name()
+    words.ends()
+    cursor = context.state.cache(Cursors).open.get(name)
+    if cursor is None:
+        raise said("34000", f'cursor "{name}" does not exist')
+    rows = cursor.move(direction, count)
+    if keyword(tokens[0].text) == "MOVE":
+        return Answer(affected=rows.num_rows)
+    return Answer(rows, cursor.columns, rows.num_rows)
+
+
+def _direction(words: Words) -> tuple[str, int]:
+    for word, found in _SHORT.items():
+        if words.peek() == word:
+            words.token()
+            return found
+    count = words.number()
+    if count is not None:
+        return "FORWARD", count
+    for word in ("ABSOLUTE", "RELATIVE"):
+        if words.takes(word):
+            count = words.number()
+            if count is None:
+                words.wrong()
+            return word, count
+    for word in ("FORWARD", "BACKWARD"):
+        if words.takes(word):
+            if words.takes("ALL"):
+                return word, _ALL
+            count = words.number()
+            return word, 1 if count is None else count
+    return "FORWARD", 1
+
+
+_SHORT = {
+    "NEXT": ("FORWARD", 1), "PRIOR": ("BACKWARD", 1), "FIRST": ("ABSOLUTE", 1),
+    "LAST": ("ABSOLUTE", -1), "ALL": ("FORWARD", _ALL),
+}  # fmt: skip
+
+
+def close(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """CLOSE name | ALL."""
+    words = Words(context, text, tokens)
+    if words.takes("ALL"):
+        words.ends()
+        close_all(context)
+        return Answer()
+    name = words.name()
+    words.ends()
+    if context.state.cache(Cursors).open.pop(name, None) is None:
+        raise said("34000", f'cursor "{name}" does not exist')
+    return Answer()
+
+
+def close_all(context: Context) -> None:
+    """Forget all cursors."""
+    context.state.cache(Cursors).open.clear()
+
+
+def began(context: Context) -> None:
+    """A transaction has begun, with which cursors end."""
+
+    def end(committed: bool) -> None:
+        own = context.state.cache(Cursors)
+        own.open = {
+            name: cursor
+            for name, cursor in own.open.items()
+            if cursor.depth is None or (committed and cursor.hold)
+        }
+        for cursor in own.open.values():
+            cursor.depth = None
+
+    context.state.endings.append(end)
+
+
+def undone_to(context: Context, depth: int) -> None:
+    """Of a transaction that went back to so many savepoints, later cursors are gone."""
+    own = context.state.cache(Cursors)
+    own.open = {
+        name: cursor
+        for name, cursor in own.open.items()
+        if cursor.depth is None or cursor.depth < depth
+    }

@@ -1,0 +1,40 @@
+"""EXPLAIN: Louver's own, of what would happen; PostgreSQL's options mean nothing to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot.tokens import Token
+
+from louver.names import keyword
+from louver.trusted.executor import show
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import admitted, prepared
+from louver.trusted.executor.postgres.words import refuse
+from louver.trusted.planner.sql import lexer
+
+#: How a query in brackets begins; other brackets hold options.
+_BRACKETED = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+_ANSWER = [("explain_key", "text"), ("explain_value", "text")]
+
+
+def explain(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] statement."""
+    wanted = show.explaining_of(text)
+    inner, words = wanted.text, lexer.tokens(wanted.text.plain)
+    first = keyword(words[0].text) if len(words) > 1 else ""
+    if first == "EXECUTE":
+        inner, parameters = prepared.resolved(context, inner, words, parameters)
+        words = lexer.tokens(inner.plain)
+    elif first == "VERBOSE" or (first == "(" and keyword(words[1].text) not in _BRACKETED):
+        refuse("EXPLAIN with options of PostgreSQL's")
+    admitted.require(context, inner, words)
+    explanation = show.explained(
+        context, inner, parameters, leakage=wanted.leakage, form=wanted.form
+    )
+    run = lambda: context.run(inner, parameters)  # noqa: E731
+    return replace(show.told_by(wanted, explanation, context.storage, run), columns=_ANSWER)

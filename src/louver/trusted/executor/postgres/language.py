@@ -1,0 +1,177 @@
+"""Which handler runs which statement in PostgreSQL's language. What is not listed is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.executor import change as modify
+from louver.trusted.executor import define, maintenance
+from louver.trusted.executor import select as queries
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import (
+    admitted,
+    cursors,
+    explain,
+    given,
+    messages,
+    prepared,
+    setting,
+)
+from louver.trusted.executor.postgres.words import refuse
+from louver.trusted.executor.settings import change_path
+from louver.trusted.planner.sql import lexer
+
+Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
+_DEFINITIONS = frozenset(("CREATE", "ALTER", "DROP"))
+#: Statements that may be of temporary tables, which other handlers change.
+CHANGING = _DEFINITIONS | {"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "TRUNCATE", "COMMENT"}
+_TRANSACTIONS = frozenset((
+    "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE",
+))  # fmt: skip
+#: Statements that PostgreSQL knows, and why they are not run.
+_REFUSED = {
+    "LISTEN": "LISTEN, whose channel the server would read,",
+    "NOTIFY": "NOTIFY, whose channel and payload the server would read,",
+    "COPY": "COPY, which would read and write files of the private PostgreSQL's machine,",
+    "LOCK": "LOCK",
+    "REINDEX": "REINDEX",
+    "CLUSTER": "CLUSTER",
+    "GRANT": "GRANT",
+    "REVOKE": "REVOKE",
+    "DO": "DO",
+    "CALL": "CALL",
+    "REFRESH": "REFRESH",
+    "REASSIGN": "REASSIGN",
+    "SECURITY": "SECURITY LABEL",
+    "IMPORT": "IMPORT FOREIGN SCHEMA",
+    "LOAD": "LOAD",
+}
+
+
+def handler(tokens: Sequence[Token], control: Handler) -> Handler:
+    """The handler of a statement by its first word; ``control`` runs what begins and ends
+    transactions.
+    """
+    word = keyword(tokens[0].text) if tokens else ""
+    return control if word in _TRANSACTIONS else _HANDLERS.get(word, _unknown)
+
+
+def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
+    """Before a statement runs: refuse what would act on the private PostgreSQL alone."""
+    word = keyword(tokens[0].text) if tokens else ""
+    if word in _DEFINITIONS:
+        setting.require_clear(context)
+        _require_query_within(context, text, tokens)
+    if word not in ("SET", "SHOW", "RESET"):
+        context.state.untried = False
+    admitted.require(context, text, tokens)
+
+
+def ran(context: Context, tokens: Sequence[Token]) -> None:
+    """After a statement has run: the search path may name a schema that is there now."""
+    words = [keyword(token.text) for token in tokens[:4]]
+    if words[0] in _DEFINITIONS and "SCHEMA" in words and given.PATH in given.of(context).effective:
+        change_path(context)
+
+
+def failed(context: Context, error: errors.Error) -> None:
+    """Any error ends a transaction, and bears an SQLSTATE."""
+    messages.name_state(error)
+    context.state.aborted = context.in_transaction
+
+
+def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
+    """The query of CREATE TABLE … AS is held to the same as one by itself."""
+    words = [keyword(token.text) for token in tokens]
+    if words[0] != "CREATE" or "TABLE" not in words[:5]:
+        return
+    depth = 0
+    for position, token in enumerate(tokens[:-1]):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and words[position] == "AS":
+            end = tokens[-1].end + 1
+            if words[-1] == "DATA":
+                end = tokens[-3 if words[-2] == "NO" else -2].start
+            following = words[position + 1]
+            if following == "EXECUTE":
+                refuse("CREATE TABLE AS EXECUTE")
+            if text.parameters:
+                refuse("CREATE TABLE AS with placeholders")
+            admitted.require_query(context, text.home[tokens[position + 1].start : end])
+            return
+
+
+def _unlisten(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """UNLISTEN: there is no channel that a session could listen to."""
+    context.local.statements.require_syntax(text.home)
+    return Answer()
+
+
+def _vacuum(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """VACUUM and ANALYZE."""
+    if context.in_transaction and keyword(tokens[0].text) == "VACUUM":
+        raise messages.said("25001", "VACUUM cannot run inside a transaction block")
+    return maintenance.vacuum(context, text, tokens, parameters)
+
+
+def _unknown(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """PostgreSQL's own error for what it cannot read; what it can is refused."""
+    context.local.statements.require_syntax(text.home)
+    word = keyword(tokens[0].text) if tokens else ""
+    refuse(_REFUSED.get(word, word or "An empty statement"))
+
+
+def _with(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """WITH … may go on as a query or as a change."""
+    word = queries.changes(tokens)
+    if not word:
+        return queries.select(context, text, tokens, parameters)
+    run = modify.insert if word == "INSERT" else modify.change
+    return run(context, text, tokens, parameters)
+
+
+_HANDLERS: dict[str, Handler] = {
+    "SELECT": queries.select,
+    "WITH": _with,
+    "VALUES": queries.select,
+    "TABLE": queries.select,
+    "(": queries.select,
+    "EXPLAIN": explain.explain,
+    "SHOW": setting.show,
+    "SET": setting.change,
+    "RESET": setting.change,
+    "DISCARD": setting.discard,
+    "CREATE": define.create,
+    "ALTER": define.alter,
+    "DROP": define.drop,
+    "COMMENT": define.comment,
+    "INSERT": modify.insert,
+    "UPDATE": modify.change,
+    "DELETE": modify.change,
+    "MERGE": modify.change,
+    "TRUNCATE": modify.truncate,
+    "PREPARE": prepared.prepare,
+    "EXECUTE": prepared.execute,
+    "DEALLOCATE": prepared.deallocate,
+    "DECLARE": cursors.declare,
+    "FETCH": cursors.fetch,
+    "MOVE": cursors.fetch,
+    "CLOSE": cursors.close,
+    "UNLISTEN": _unlisten,
+    "CHECKPOINT": maintenance.checkpoint,
+    "VACUUM": _vacuum,
+    "ANALYZE": _vacuum,
+}

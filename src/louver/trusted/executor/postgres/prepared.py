@@ -1,0 +1,146 @@
+"""PREPARE, EXECUTE and DEALLOCATE: named statements of a session, on the client only.
+
+PostgreSQL gives the types of the placeholders, and of the values that EXECUTE gives for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlglot.tokens import Token
+
+from louver.names import keyword
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import admitted
+from louver.trusted.executor.postgres.messages import said
+from louver.trusted.executor.postgres.words import Words, refuse
+from louver.trusted.planner.sql import lexer
+
+_PREPARED = ("SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "UPDATE", "DELETE", "MERGE")
+#: Values of which PostgreSQL finds the type again; others go as their text.
+_PLAIN = (bool, int, float, str, Decimal, date, datetime, time, UUID, bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement, and the types of its placeholders."""
+
+    text: lexer.Text
+    types: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Named:
+    by_name: dict[str, Prepared] = field(default_factory=dict)
+
+
+def prepare(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """PREPARE name [(types)] AS statement."""
+    words, own = Words(context, text, tokens), context.state.cache(_Named).by_name
+    name = words.name()
+    if words.takes("TRANSACTION"):
+        refuse("A transaction in two phases")
+    declared = words.brackets()
+    words.needs("AS")
+    if words.peek() not in _PREPARED:
+        words.wrong()
+    (inner,) = lexer.split(words.rest())
+    context.local.statements.require_syntax(text.home)
+    if name in own:
+        raise said("42P05", f'prepared statement "{name}" already exists')
+    types = context.local.statements.parameter_types(inner.home, declared)
+    admitted.require(context, inner, lexer.tokens(inner.plain))
+    own[name] = Prepared(_typed(context, inner, types), types)
+    return Answer()
+
+
+def _typed(context: Context, text: lexer.Text, types: tuple[str, ...]) -> lexer.Text:
+    """A statement whose placeholders have these types: PostgreSQL finds them, or is told them."""
+    found = context.local.statements.parameter_types(text.home, ())
+    told = {
+        str(number): f"(${number}::{type_})"
+        for number, type_ in enumerate(types, 1)
+        if found[number - 1 : number] != (type_,)
+    }
+    if not told or not text.parameters:
+        return text
+    (filled,) = lexer.split(lexer.filled(text.home, told))
+    return filled
+
+
+def execute(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """EXECUTE name [(value, …)]."""
+    return context.run(*resolved(context, text, tokens, parameters))
+
+
+def resolved(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> tuple[lexer.Text, list[object]]:
+    """The statement that an EXECUTE means, and the values of its placeholders."""
+    words = Words(context, text, tokens)
+    name = words.name()
+    given = words.brackets()
+    words.ends()
+    known = context.state.cache(_Named).by_name.get(name)
+    if known is None:
+        raise said("26000", f'prepared statement "{name}" does not exist')
+    if text.parameters or parameters:
+        refuse("EXECUTE with placeholders")
+    if len(given) != len(known.types):
+        detail = f'wrong number of parameters for prepared statement "{name}"'
+        raise said("42601", detail)
+    values = _values(context, given, known.types)
+    return known.text, [values[int(key) - 1] for key in known.text.parameters]
+
+
+def _values(context: Context, given: Sequence[str], types: Sequence[str]) -> list[Any]:
+    """What the expressions say, as values of these types."""
+    if not given:
+        return []
+    for expression in given:
+        if any(keyword(token.text) == "SELECT" for token in lexer.tokens(expression)):
+            raise said("0A000", "cannot use subquery in EXECUTE parameter")
+        admitted.require_query(context, f"SELECT {expression}")
+    items, texts = list[str](), list[str]()
+    for number, (expression, type_) in enumerate(zip(given, types, strict=True)):
+        items.append(f"({expression})::{type_} AS v{number}")
+        texts.append(f"(({expression})::{type_})::text AS t{number}")
+    local = context.local
+    ((*both,),) = local.python_rows(local.statements.values([*items, *texts]))
+    plain, written = both[: len(given)], both[len(given) :]
+    return [
+        value if value is None or type(value) in _PLAIN else text
+        for value, text in zip(plain, written, strict=True)
+    ]
+
+
+def deallocate(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """DEALLOCATE [PREPARE] name | ALL."""
+    words = Words(context, text, tokens)
+    words.takes("PREPARE")
+    if words.takes("ALL"):
+        words.ends()
+        forget_all(context)
+        return Answer()
+    name = words.name()
+    words.ends()
+    if context.state.cache(_Named).by_name.pop(name, None) is None:
+        raise said("26000", f'prepared statement "{name}" does not exist')
+    return Answer()
+
+
+def forget_all(context: Context) -> None:
+    """Forget all prepared statements."""
+    context.state.cache(_Named).by_name.clear()

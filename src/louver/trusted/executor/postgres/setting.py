@@ -1,0 +1,268 @@
+"""SET, RESET, SHOW and DISCARD: the names and values that PostgreSQL has, for both local databases.
+
+A setting that would change what is stored, or that only the server could keep, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor import settings as louver_settings
+from louver.trusted.executor import show as shown
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import control, cursors, given, prepared
+from louver.trusted.executor.postgres.control import Characteristics, Modes
+from louver.trusted.executor.postgres.messages import said
+from louver.trusted.executor.postgres.words import Words, refuse
+from louver.trusted.planner.sql import lexer
+
+_OWN = frozenset(item.name for item in louver_settings.SETTINGS) - louver_settings.options.NAMES
+#: Settings that say how values are read and written, how long a statement may take, and the like.
+_FREE = frozenset((
+    given.PATH, "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output",
+    "xmlbinary", "xmloption", "application_name", "statement_timeout", "lock_timeout",
+    "client_min_messages", "escape_string_warning", "default_text_search_config", "row_security",
+    "work_mem", "maintenance_work_mem", "hash_mem_multiplier", "timezone_abbreviations",
+    "lc_messages", "lc_monetary", "lc_numeric", "lc_time", "max_stack_depth",
+))  # fmt: skip
+#: Settings that only have these values.
+_FIXED = {
+    "standard_conforming_strings": ("on",), "client_encoding": ("UTF8",), "array_nulls": ("on",),
+    "check_function_bodies": ("off",), "default_tablespace": ("",),
+    "transform_null_equals": ("off",),
+    "default_table_access_method": ("heap",), "idle_in_transaction_session_timeout": ("0",),
+    "idle_session_timeout": ("0",), "transaction_timeout": ("0",), "synchronous_commit": ("on",),
+    "session_replication_role": ("origin",), "quote_all_identifiers": ("off",),
+    "backslash_quote": ("safe_encoding",), "default_transaction_deferrable": ("off",),
+}  # fmt: skip
+_FREE_CATEGORIES = "Query Tuning"
+_ISOLATION = {"transaction_isolation": False, "default_transaction_isolation": True}
+_READING = {"transaction_read_only": False, "default_transaction_read_only": True}
+#: Under these values the text of a definition may mean something else in another session.
+_UNCLEAR = "A definition while DateStyle, IntervalStyle or extra_float_digits are set so that its"
+
+
+def change(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """SET or RESET."""
+    words = Words(context, text, tokens)
+    if keyword(tokens[0].text) == "RESET":
+        _reset(context, words)
+        return Answer()
+    if words.takes("SESSION", "CHARACTERISTICS", "AS", "TRANSACTION"):
+        control.set_default(context, control.modes(words))
+        return Answer()
+    if words.takes("TRANSACTION"):
+        if words.peek() == "SNAPSHOT":
+            refuse("SET TRANSACTION SNAPSHOT")
+        control.set_modes(context, control.modes(words))
+        return Answer()
+    if words.peek() == "CONSTRAINTS":
+        _constraints(context, text)
+        return Answer()
+    local = words.takes("LOCAL")
+    if not local:
+        words.takes("SESSION")
+    name, rest = _named(words)
+    if not name:
+        return Answer()  # there is no other role
+    if name in _OWN:
+        if local:
+            refuse(f"SET LOCAL {name}")
+        return louver_settings.change(context, text)
+    value = _read(context, text, name, rest)
+    if name in _ISOLATION or name in _READING:
+        _set_modes(context, name, value)
+    elif context.in_transaction or not local:
+        given.put(context, name, value, local=local)
+    return Answer()
+
+
+def _named(words: Words) -> tuple[str, str]:
+    """The folded name of the setting, and the text behind SET and its scope."""
+    behind = Words.copied(words)
+    if words.takes("TIME", "ZONE"):
+        return "timezone", behind.rest()
+    if words.takes("NAMES"):
+        return "client_encoding", behind.rest()
+    if words.takes("SCHEMA"):
+        return given.PATH, behind.rest()
+    if words.takes("XML", "OPTION"):
+        return "xmloption", behind.rest()
+    if words.peek() in ("ROLE", "AUTHORIZATION", "SEED"):
+        what = words.peek()
+        words.token()
+        if what == "SEED" or words.peek() not in ("NONE", "DEFAULT"):
+            refuse(f"SET {what}")
+        return "", ""
+    name = fold(words.name())
+    while words.takes("."):
+        name += "." + fold(words.name())
+    return name, behind.rest()
+
+
+def _read(context: Context, text: lexer.Text, name: str, rest: str) -> str:
+    """The value that a SET gives, in PostgreSQL's own form; raises for one that is not allowed."""
+    with context.local.rehearsal() as connection:
+        try:
+            connection.execute(f"SET LOCAL {rest}")
+        except errors.Error:
+            context.local.statements.require_syntax(text.home)
+            raise
+        (value,) = connection.fetchone("SELECT current_setting($1)", [name]) or ("",)
+        category = connection.fetchone(
+            "SELECT category FROM pg_settings WHERE lower(name) = $1", [name]
+        )
+        prefix = name.partition(".")[0]
+        owned = connection.fetchone("SELECT 1 FROM pg_extension WHERE extname = $1", [prefix])
+    own = category is None and owned is None
+    require(name, str(value), "" if own else str((category or ("",))[0]) or prefix)
+    return str(value)
+
+
+def require(name: str, value: str, category: str) -> None:
+    """Refuse a setting that is not known to be harmless; ``category`` is PostgreSQL's, "" of one
+    that the session makes up, such as app.user.
+    """
+    if name in _FREE or name in _ISOLATION or name in _READING:
+        return
+    if value in _FIXED.get(name, ()) or category.startswith(_FREE_CATEGORIES):
+        return
+    if "." in name and not category:
+        return
+    refuse(f"SET {name}")
+
+
+def require_clear(context: Context) -> None:
+    """Refuse a definition whose text is printed in a way that only this session reads."""
+    now = given.of(context).effective
+    unclear = not now.get("datestyle", "ISO").startswith("ISO")
+    unclear |= now.get("intervalstyle") == "sql_standard"
+    unclear |= int(now.get("extra_float_digits", "1")) < 1
+    if unclear:
+        refuse(f"{_UNCLEAR} text may mean something else to others,")
+
+
+def _set_modes(context: Context, name: str, value: str) -> None:
+    asked = Modes(level=keyword(value)) if name in _ISOLATION else Modes(read_only=value == "on")
+    if {**_ISOLATION, **_READING}[name]:
+        control.set_default(context, asked)
+    else:
+        control.set_modes(context, asked)
+
+
+def _reset(context: Context, words: Words) -> None:
+    if words.takes("ALL"):
+        words.ends()
+        reset_all(context)
+        return
+    if words.takes("TRANSACTION", "ISOLATION", "LEVEL"):
+        words.ends()
+        return
+    if words.takes("TIME", "ZONE"):
+        name = "timezone"
+    elif words.peek() in ("ROLE", "SESSION"):
+        return  # there is no other one
+    else:
+        name = fold(words.name())
+        while words.takes("."):
+            name += "." + fold(words.name())
+    words.ends()
+    if name in _OWN:
+        louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
+        return
+    if "." not in name and not context.local.statements.has_setting(name):
+        raise said("42704", f'unrecognized configuration parameter "{name}"')
+    if name in _ISOLATION or name in _READING:
+        own = context.state.cache(Characteristics)
+        own.default = Modes("REPEATABLE READ", read_only=False)
+    given.put(context, name, None, local=False)
+
+
+def reset_all(context: Context) -> None:
+    """RESET ALL, and Louver's own settings."""
+    given.restore(context, given.Given())
+    context.state.cache(Characteristics).default = Modes("REPEATABLE READ", read_only=False)
+    for name in _OWN:
+        louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
+
+
+def _constraints(context: Context, text: lexer.Text) -> None:
+    """SET CONSTRAINTS: what is never deferred is checked at once, whatever is said."""
+    with context.local.rehearsal() as connection:
+        if connection.fetchone("SELECT 1 FROM pg_constraint WHERE condeferrable LIMIT 1"):
+            refuse("SET CONSTRAINTS where there are constraints that can be deferred")
+        connection.execute(text.home)
+
+
+def show(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """SHOW of a setting, and Louver's SHOW LEAKAGE, PROTECTION and CREATE TABLE."""
+    words = Words(context, text, tokens)
+    if words.peek() in ("LEAKAGE", "PROTECTION", "CREATE"):
+        return shown.show(context, text, tokens, parameters)
+    if words.takes("TRANSACTION", "ISOLATION", "LEVEL"):
+        name = "transaction_isolation"
+    elif words.takes("TIME", "ZONE"):
+        name = "timezone"
+    else:
+        name = fold(words.name())
+        if name in _OWN:
+            words.ends()
+            answer = louver_settings.value(context, name)
+            rows = pa.nulls(0, pa.string()) if answer is None else answer.rows
+            return Answer(rows, [(name, "text")])
+    own = _mode(context, name)
+    if own:
+        return Answer(pa.table({name: [own]}), [(name, "text")])
+    rows = context.local.ask_schema(text.home)
+    return Answer(rows, context.local.last_columns)
+
+
+def _mode(context: Context, name: str) -> str:
+    """What a transaction is given, which is not what the local engine's is; "" of others."""
+    own, state = context.state.cache(Characteristics), context.state
+    if name in _ISOLATION:
+        open_ = state.serializable and state.in_transaction and not _ISOLATION[name]
+        return "serializable" if open_ else "repeatable read"
+    if name in _READING:
+        within = state.in_transaction and not _READING[name]
+        reads = state.read_only if within else bool(own.default.read_only)
+        return "on" if reads or not state.writable else "off"
+    return ""
+
+
+def discard(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """DISCARD ALL | PLANS | SEQUENCES | TEMP | TEMPORARY."""
+    words = Words(context, text, tokens)
+    what = words.peek()
+    words.token()
+    words.ends()
+    if what not in ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY"):
+        words.wrong()
+    if what == "ALL" and context.in_transaction:
+        raise said("25001", "DISCARD ALL cannot run inside a transaction block")
+    if what in ("ALL", "TEMP", "TEMPORARY"):
+        if context.in_transaction:
+            context.local.temporary.keep()
+        if any(item.temporary for item in context.catalog.objects):
+            refuse("DISCARD of temporary views, types and sequences")
+        context.local.temporary.restore(({}, {}, {}))
+        context.local.forget_types()
+    if what in ("ALL", "SEQUENCES"):
+        context.local.change_setting("louver.discarded", "DISCARD SEQUENCES")
+    if what == "ALL":
+        reset_all(context)
+        prepared.forget_all(context)
+        cursors.close_all(context)
+    return Answer()

@@ -1,0 +1,62 @@
+"""Savepoints: the server's, and beside each what the session keeps of the open transaction.
+
+The ledger never goes back: what a server was shown, it was shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louver import errors
+from louver.trusted.executor import transaction
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.state import Savepoint
+from louver.untrusted.engines.engine import Nesting
+
+
+def add(context: Context, name: str, kept: dict[type, Any]) -> None:
+    """SAVEPOINT: a name may be there already, which is then hidden."""
+    state, temporary = context.state, context.local.temporary
+    _engine(context).add_savepoint(len(state.savepoints))
+    point = Savepoint(
+        name=name,
+        catalog=state.catalog,
+        store=context.store.position(),
+        claims=state.cache(sequences.Claims).pending(),
+        temporary=temporary.state() if temporary.names else ({}, {}, {}),
+        kept=kept,
+    )
+    state.savepoints.append(point)
+
+
+def undo_to(context: Context, position: int) -> Savepoint:
+    """ROLLBACK TO: all that came after a savepoint is undone, and the savepoint stays."""
+    state, local = context.state, context.local
+    point = state.savepoints[position]
+    _engine(context).undo_to_savepoint(position)
+    del state.savepoints[position + 1 :]
+    drawn = sequences.states(local, context.catalog)
+    context.store.return_to(point.store)
+    state.cache(sequences.Claims).return_to(point.claims)
+    if point.catalog is not state.catalog or state.redefined:
+        # What a definition that failed has left in the local engine goes too.
+        transaction.adopt(context, point.catalog, schema_changed=state.redefined)
+    sequences.restore(local, drawn)
+    if point.temporary[0] or local.temporary.names:
+        local.temporary.restore(point.temporary)
+    state.aborted = False
+    return point
+
+
+def release(context: Context, position: int) -> None:
+    """RELEASE: a savepoint and those after it are forgotten; what was done stays."""
+    _engine(context).release_savepoint(position)
+    del context.state.savepoints[position:]
+
+
+def _engine(context: Context) -> Nesting:
+    engine = context.engine
+    if not isinstance(engine, Nesting):
+        raise errors.make("sql.unsupported", statement="SAVEPOINT")
+    return engine

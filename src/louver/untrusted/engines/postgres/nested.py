@@ -1,0 +1,40 @@
+"""Savepoints of a server's transaction, and the isolation that it begins with.
+
+They have numbers: a name of the user's would be read by the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from louver.untrusted.engines.postgres.pipeline import Reply, Waiting
+
+
+class Nested:
+    """The part of an engine that is `louver.untrusted.engines.engine.Nesting`."""
+
+    _serializable: bool
+    _defines: bool
+    _waiting: list[Waiting]
+
+    def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
+        raise NotImplementedError
+
+    def serialize(self) -> None:
+        """See `Nesting`."""
+        self._serializable = True
+
+    def add_savepoint(self, number: int) -> None:
+        """See `Nesting`."""
+        self._send(f"SAVEPOINT louver_{number}", (), writes=False)
+
+    def undo_to_savepoint(self, number: int) -> None:
+        """See `Nesting`; what waits came after it. A lock that went with it is taken again."""
+        self._waiting.clear()
+        self._defines = False
+        self._send(f"ROLLBACK TO SAVEPOINT louver_{number}", (), writes=False)
+
+    def release_savepoint(self, number: int) -> None:
+        """See `Nesting`."""
+        self._send(f"RELEASE SAVEPOINT louver_{number}", (), writes=False)
