@@ -22,7 +22,6 @@ from louver.trusted.executor import (
     dispatch,
     federation,
     local_frames,
-    one_state,
     policy_spelling,
     repeated,
     select,
@@ -285,6 +284,8 @@ def _repeated(
             if not _outrun(context):
                 raise
             if handler is dispatch.select:
+                from louver.trusted.executor import one_state
+
                 return one_state.in_snapshot(
                     context, lambda: handler(context, text, tokens, parameters)
                 )

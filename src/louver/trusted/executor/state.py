@@ -12,7 +12,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.local import Local
 from louver.trusted.vault import bounds
 from louver.trusted.vault.catalog import Catalog, Table
-from louver.trusted.vault.catalog_store import Position
+from louver.trusted.vault.writers import Position
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.seen_values import MANY
 

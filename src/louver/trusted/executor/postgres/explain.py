@@ -14,10 +14,10 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.postgres import admitted, prepared
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.postgres_types import own_type
 
 #: How a query in brackets begins; other brackets hold options.
 _BRACKETED = ("SELECT", "WITH", "VALUES", "TABLE", "(")
-_ANSWER = [("explain_key", "text"), ("explain_value", "text")]
 
 
 def explain(
@@ -37,4 +37,5 @@ def explain(
         context, inner, parameters, leakage=wanted.leakage, form=wanted.form
     )
     run = lambda: context.run(inner, parameters)  # noqa: E731
-    return replace(show.told_by(wanted, explanation, context.storage, run), columns=_ANSWER)
+    answer = show.told_by(wanted, explanation, context.storage, run)
+    return replace(answer, columns=[(name, own_type(type_)) for name, type_ in answer.columns])

@@ -16,13 +16,15 @@ from louver.trusted.executor import settings as louver_settings
 from louver.trusted.executor import show as shown
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.lake import options
 from louver.trusted.executor.postgres import control, cursors, given, prepared
 from louver.trusted.executor.postgres.control import Characteristics, Modes
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.postgres_types import own_type
 
-_OWN = frozenset(item.name for item in louver_settings.SETTINGS) - louver_settings.options.NAMES
+_OWN = frozenset(item.name for item in louver_settings.SETTINGS) - options.NAMES
 #: Settings that say how values are read and written, how long a statement may take, and the like.
 _FREE = frozenset((
     given.PATH, "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output",
@@ -41,6 +43,7 @@ _FIXED = {
     "session_replication_role": ("origin",), "quote_all_identifiers": ("off",),
     "backslash_quote": ("safe_encoding",), "default_transaction_deferrable": ("off",),
 }  # fmt: skip
+_TEXT = own_type("VARCHAR")
 _FREE_CATEGORIES = "Query Tuning"
 _ISOLATION = {"transaction_isolation": False, "default_transaction_isolation": True}
 _READING = {"transaction_read_only": False, "default_transaction_read_only": True}
@@ -219,10 +222,10 @@ def show(
             words.ends()
             answer = louver_settings.value(context, name)
             rows = pa.nulls(0, pa.string()) if answer is None else answer.rows
-            return Answer(rows, [(name, "text")])
+            return Answer(rows, [(name, _TEXT)])
     own = _mode(context, name)
     if own:
-        return Answer(pa.table({name: [own]}), [(name, "text")])
+        return Answer(pa.table({name: [own]}), [(name, _TEXT)])
     rows = context.local.ask_schema(text.home)
     return Answer(rows, context.local.last_columns)
 

@@ -16,6 +16,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from importlib import import_module
 from types import TracebackType
+from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect as SqlglotDialect
@@ -24,6 +25,17 @@ from sqlglot.tokens import Token as SqlToken
 
 from louver.names import DUCKDB_SCHEMAS, OWN, OwnSchemas
 from louver.trusted.vault.catalog import Catalog
+
+
+class Nesting(Protocol):
+    """How deep a place of a text is, read piece by piece."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a semicolon here ends no statement."""
+
+    def read(self, piece: str) -> None:
+        """Go on behind a piece that is no string, comment, placeholder or quoted name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +82,8 @@ class Dialect:
     has_own_statements: bool = False
     #: whether any error ends the transaction that it is in, and whether COMMIT undoes such a one
     fails_whole: bool = False
-    #: whether bodies of functions and rules hold statements with semicolons between them
-    nests_statements: bool = False
+    #: what says which semicolons end a statement, where bodies of functions hold some
+    nesting: Callable[[], Nesting | None] = lambda: None
     #: the schemas that every database has
     schemas: OwnSchemas = DUCKDB_SCHEMAS
     #: raises for names of a changed catalog, beside those before, that are one without capitals

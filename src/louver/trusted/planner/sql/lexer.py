@@ -18,7 +18,6 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner.sql.dialect import Dialect, spoken
-from louver.trusted.planner.sql.nesting import Nesting
 from louver.trusted.planner.sql.tokenizer import tokenized
 
 Done = TypeVar("Done")
@@ -85,11 +84,11 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
     plain: list[str] = []
     parameters: list[int | str] = []
     numbered, dialect = 0, spoken()
-    nesting = Nesting()
+    nesting = dialect.nesting()
 
     def close() -> None:
         nonlocal numbered, nesting
-        numbered, nesting = 0, Nesting()
+        numbered, nesting = 0, dialect.nesting()
         text = "".join(home)
         if _has_words(text):
             # The placeholders of what is prepared get their values later, by EXECUTE.
@@ -100,10 +99,10 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
         parameters.clear()
 
     for match, piece in _pieces(sql):
-        if match is not None and match["semicolon"] and not nesting.is_open:
+        if match is not None and match["semicolon"] and not (nesting and nesting.is_open):
             close()
             continue
-        if match is None and dialect.nests_statements and not _HIDES.match(piece):
+        if nesting is not None and match is None and not _HIDES.match(piece):
             nesting.read(piece)
         key = None if match is None else _placeholder(match, numbered, names)
         if key is None:

@@ -16,6 +16,7 @@ from sqlglot.tokens import Token, TokenType
 from louver.names import OwnSchemas, keyword
 from louver.trusted.planner.sql import postgres_names, postgres_trees, postgres_types
 from louver.trusted.planner.sql.dialect import DUCKDB, Dialect
+from louver.trusted.planner.sql.postgres_nesting import PostgresNesting
 
 _START = r"A-Za-z_\u0080-\U0010ffff"
 #: What a name may go on with: where it does, no E'' string, dollar quote or placeholder begins.
@@ -170,7 +171,7 @@ DIALECT = Dialect(
     reads_off=True,
     has_own_statements=True,
     fails_whole=True,
-    nests_statements=True,
+    nesting=PostgresNesting,
     own_type=postgres_types.own_type,
     schemas=OwnSchemas("public", "pg_temp", "pg_temp", database="", path_is_all=True),
     words=_words,

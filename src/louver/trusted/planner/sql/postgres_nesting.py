@@ -14,7 +14,7 @@ _PART = re.compile(r"[()\[\]]|[^\W\d][\w$]*")
 _ROUTINES = ("FUNCTION", "PROCEDURE")
 
 
-class Nesting:
+class PostgresNesting:
     """How deep a place of a text is, read piece by piece."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Nesting:
         return self._brackets > 0 or self._bodies > 0
 
     def read(self, piece: str) -> None:
-        """Go on behind a piece that is no string, comment, placeholder or quoted name."""
+        """Go on behind a piece without strings, comments, placeholders and quoted names."""
         for part in _PART.findall(piece):
             if part in "([":
                 self._brackets += 1
