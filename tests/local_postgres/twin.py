@@ -51,6 +51,7 @@ class PostgresTwin:
         self._open()
         servers.database_url(f"plain_{number}")
         raw = postgres.Session(str(server.folder), servers.PORT, servers.USER, f"plain_{number}")
+        raw.keep_no_statements()
         self.plain = PostgresConnection(raw, TypeNames())
         for setting in ("TimeZone = 'UTC'",):
             self.plain.execute(f"SET {setting}")
@@ -76,6 +77,8 @@ class PostgresTwin:
             if not columns:
                 return Outcome(None, None, affected)
             rows = self.plain.python_rows(self.plain.table(reply))
+            if not count.isdecimal():
+                affected = len(rows)  # as psycopg counts the rows of SHOW
             return Outcome(rows, self.plain.described(columns), affected)
         except errors.Error as error:
             return Outcome(None, error=error)

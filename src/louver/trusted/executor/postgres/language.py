@@ -67,7 +67,7 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     if word in _DEFINITIONS:
         setting.require_clear(context)
         _require_query_within(context, text, tokens)
-    if word not in ("SET", "SHOW", "RESET"):
+    if word not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
         context.state.untried = False
     admitted.require(context, text, tokens)
 

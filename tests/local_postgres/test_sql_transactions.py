@@ -1,0 +1,220 @@
+"""Transactions and savepoints beside plaintext PostgreSQL: outcomes, SQLSTATEs, and what is left."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+import louver
+from louver import errors
+from tests import shared
+from tests.local_postgres.twin import PostgresTwin
+
+ALL = "SELECT * FROM t ORDER BY id"
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[PostgresTwin]:
+    twin = PostgresTwin()
+    twin.run("CREATE TABLE t (id integer ENC PRIMARY KEY, a text ENC, n integer)")
+    twin.run("CREATE SEQUENCE numbers")
+    twin.run("CREATE TABLE drawn (k bigint ENC, a text ENC)")
+    twin.louver.execute("SET default_counted = on")
+    twin.run("CREATE TABLE counted (id integer ENC PRIMARY KEY, a text ENC)")
+    twin.louver.execute("SET default_counted = off")
+    yield twin
+    twin.close()
+
+
+@pytest.fixture
+def twin(opened: PostgresTwin) -> Iterator[PostgresTwin]:
+    opened.run("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2)")
+    yield opened
+    opened.run("ROLLBACK")
+    for table in ("t", "counted", "drawn"):
+        opened.both(f"DELETE FROM {table}")
+
+
+def run(twin: PostgresTwin, *statements: str) -> None:
+    """Run statements, about each of which both must say the same."""
+    for sql in statements:
+        twin.run(sql)
+
+
+def test_what_came_after_a_savepoint_is_undone(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "INSERT INTO t VALUES (3, 'kept', 3)", "SAVEPOINT s",
+        "INSERT INTO t VALUES (4, 'gone', 4)", "UPDATE t SET a = 'gone' WHERE id = 1",
+        "DELETE FROM t WHERE id = 2", ALL, "ROLLBACK TO s", ALL,
+        "INSERT INTO t VALUES (4, 'again', 4)", ALL, "RELEASE s", ALL, "COMMIT", ALL,
+    )  # fmt: skip
+
+
+def test_an_error_ends_the_transaction_until_it_is_undone(twin: PostgresTwin) -> None:
+    for failing in ("INSERT INTO t VALUES (1, 'twice', 1)", "SELECT nope", "SELEC 1",
+                    "SELECT 1 / (id - 1) FROM t", "RELEASE nope", "SET nope = 1"):  # fmt: skip
+        run(twin, "BEGIN", "SAVEPOINT s", "INSERT INTO t VALUES (5, 'v', 5)", failing, ALL,
+            "BEGIN", "SAVEPOINT other", "SHOW timezone", "SET timezone = 'UTC'",
+            "ROLLBACK TO SAVEPOINT s", ALL, "INSERT INTO t VALUES (6, 'w', 6)", failing, ALL,
+            "COMMIT", ALL)  # fmt: skip
+        assert not twin.louver._session.in_transaction
+
+
+def test_a_refused_statement_ends_it_too(twin: PostgresTwin) -> None:
+    twin.louver.execute("BEGIN")
+    with pytest.raises(errors.NotSupportedError):
+        twin.louver.execute("SELECT * FROM t FOR UPDATE")
+    assert twin.on_louver(ALL).state == "25P02"
+    twin.louver.execute("COMMIT")
+    assert twin.on_louver(ALL).error is None
+
+
+def test_names_of_savepoints_hide_each_other(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "SAVEPOINT s", "INSERT INTO t VALUES (3, 'a', 3)", 'SAVEPOINT "S"',
+        "SAVEPOINT S", "INSERT INTO t VALUES (4, 'b', 4)", "ROLLBACK TO s", ALL, "RELEASE s",
+        "ROLLBACK TO s", ALL, 'ROLLBACK TO "S"', "ROLLBACK TO s", "RELEASE SAVEPOINT s",
+        "RELEASE s", "ROLLBACK",
+    )  # fmt: skip
+
+
+def test_statements_without_their_transaction(twin: PostgresTwin) -> None:
+    run(
+        twin, "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT s", "ROLLBACK TO s", "RELEASE s",
+        "COMMIT AND CHAIN", "BEGIN", "BEGIN", "START TRANSACTION", "COMMIT WORK", "BEGIN WORK",
+        "ROLLBACK TRANSACTION", "SET TRANSACTION READ ONLY", "SET TRANSACTION ISOLATION LEVEL NO",
+    )  # fmt: skip
+
+
+def test_modes(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE, NOT DEFERRABLE",
+        "INSERT INTO t VALUES (3, 'a', 3)", "COMMIT AND CHAIN", "SHOW transaction_read_only",
+        "SHOW TRANSACTION ISOLATION LEVEL", ALL, "ROLLBACK AND NO CHAIN",
+        "START TRANSACTION READ ONLY", ALL, "INSERT INTO t VALUES (4, 'b', 4)", "ROLLBACK",
+        "BEGIN", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SHOW transaction_isolation",
+        "SELECT count(*) FROM t", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "ROLLBACK",
+        "BEGIN READ ONLY", "SET TRANSACTION READ WRITE", "INSERT INTO t VALUES (5, 'c', 5)",
+        "SET TRANSACTION READ ONLY", "INSERT INTO t VALUES (6, 'c', 6)", "COMMIT", ALL,
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "BEGIN",
+        "INSERT INTO t VALUES (6, 'c', 6)", "ROLLBACK", "RESET default_transaction_read_only",
+        "SET default_transaction_isolation = 'repeatable read'",
+        "SHOW default_transaction_isolation", "RESET default_transaction_isolation",
+    )  # fmt: skip
+
+
+def test_the_isolation_is_the_servers(twin: PostgresTwin) -> None:
+    """What BEGIN asks for the server is asked for; no less than REPEATABLE READ is."""
+    engine = twin.louver._session.context.engine
+
+    def level() -> object:
+        reply = engine._session.run([("SHOW transaction_isolation", [])])[0]
+        return reply[2][0][0].as_py()
+
+    for asked, given in (
+        ("SERIALIZABLE", "serializable"), ("REPEATABLE READ", "repeatable read"),
+        ("READ COMMITTED", "repeatable read"), ("READ UNCOMMITTED", "repeatable read"),
+    ):  # fmt: skip
+        twin.louver.execute(f"BEGIN ISOLATION LEVEL {asked}")
+        twin.louver.execute(ALL).fetchall()
+        assert level() == given
+        assert twin.louver.execute("SHOW transaction_isolation").fetchall() == [(given,)]
+        twin.louver.execute("COMMIT")
+
+
+def test_two_who_read_what_the_other_writes_do_not_both_commit(twin: PostgresTwin) -> None:
+    keys = str(shared.key_file())
+    with louver.connect(twin.url, keys=keys, language="postgres") as other:
+        both = (twin.louver, other)
+        for number, one in enumerate(both, 10):
+            one.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+            assert one.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
+            one.execute(f"INSERT INTO t VALUES ({number}, 'z', 0)")
+        twin.louver.execute("COMMIT")
+        with pytest.raises(errors.Error) as error:
+            other.execute("COMMIT")
+        assert error.value.sqlstate == "40001"
+        assert other.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+    twin.both("DELETE FROM t")
+
+
+def test_the_schema_goes_back_to_a_savepoint(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "CREATE TABLE first (i integer ENC)", "SAVEPOINT s",
+        "CREATE TABLE second (i integer ENC)", "INSERT INTO second VALUES (1)",
+        "INSERT INTO first VALUES (1)", "ALTER TABLE t ADD COLUMN e integer ENC DEFAULT 7", ALL,
+        "ROLLBACK TO s", ALL, "SELECT * FROM first", "SELECT * FROM second", "ROLLBACK TO s",
+        "INSERT INTO first VALUES (2)", "COMMIT", "SELECT * FROM first", "DROP TABLE first",
+    )  # fmt: skip
+
+
+def test_sequences_go_on_and_tables_that_are_counted_go_back(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "INSERT INTO counted VALUES (1, 'a')", "SAVEPOINT s",
+        "INSERT INTO counted VALUES (2, 'b')", "INSERT INTO drawn SELECT nextval('numbers'), 'x'",
+        "DELETE FROM counted WHERE id = 1", "SELECT * FROM counted ORDER BY id", "ROLLBACK TO s",
+        "SELECT * FROM counted ORDER BY id", "INSERT INTO drawn SELECT nextval('numbers'), 'y'",
+        "INSERT INTO counted VALUES (2, 'c')", "COMMIT", "SELECT * FROM counted ORDER BY id",
+        "SELECT * FROM drawn ORDER BY k", "SELECT nextval('numbers')",
+    )  # fmt: skip
+
+
+def test_temporary_tables_go_back(twin: PostgresTwin) -> None:
+    run(twin, "CREATE TEMP TABLE held (i integer)")
+    for sql in ("INSERT INTO held VALUES (1)", "BEGIN", "INSERT INTO held VALUES (2)",
+                "SAVEPOINT s", "INSERT INTO held VALUES (3)", "ROLLBACK TO s"):  # fmt: skip
+        assert [outcome.error for outcome in twin.both(sql)] == [None, None]
+    run(twin, "SELECT * FROM held ORDER BY i", "ROLLBACK", "SELECT * FROM held ORDER BY i",
+        "DROP TABLE held")  # fmt: skip
+
+
+def test_a_layer_that_opened_after_a_savepoint_is_closed_again(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "SAVEPOINT s", "SELECT a, count(*) FROM t GROUP BY a ORDER BY a",
+        "ROLLBACK TO s", "INSERT INTO t VALUES (8, 'x', 8)",
+        "SELECT a, count(*) FROM t GROUP BY a ORDER BY a", "SELECT id FROM t WHERE a = 'x'",
+        "ROLLBACK", "SELECT id FROM t WHERE a = 'x'",
+    )  # fmt: skip
+
+
+def test_the_server_reads_no_name_of_a_savepoint(
+    twin: PostgresTwin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, sent = twin.louver._session.context.engine, list[str]()
+    send = type(engine)._send_all
+
+    def noted(self: object, last: list[tuple[str, object]], *, writes: bool) -> object:
+        sent.extend(text for text, _ in last)
+        return send(self, last, writes=writes)
+
+    monkeypatch.setattr(type(engine), "_send_all", noted)
+    run(twin, "BEGIN", "SAVEPOINT salary_of_ann", "ROLLBACK TO salary_of_ann",
+        "RELEASE salary_of_ann", "COMMIT")  # fmt: skip
+    assert [text for text in sent if "SAVEPOINT" in text] == [
+        "SAVEPOINT louver_0", "ROLLBACK TO SAVEPOINT louver_0", "RELEASE SAVEPOINT louver_0",
+    ]  # fmt: skip
+    assert not any("salary" in text for text in sent)
+
+
+def statement(chance: random.Random) -> str:
+    """A statement that means something within transactions and beside them."""
+    number, name = chance.randrange(12), chance.choice("abc")
+    return chance.choice([
+        "BEGIN", "COMMIT", "ROLLBACK", "END AND CHAIN", f"SAVEPOINT {name}", f"SAVEPOINT {name}",
+        f"ROLLBACK TO {name}", f"ROLLBACK TO {name}", f"RELEASE {name}", "SELECT nope", ALL, ALL,
+        f"INSERT INTO t VALUES ({number}, 'v{number}', 0)",
+        f"INSERT INTO t VALUES ({number}, 'w{number}', 1)",
+        f"UPDATE t SET a = a || 'u' WHERE id = {number}", f"DELETE FROM t WHERE id = {number}",
+        "INSERT INTO drawn SELECT nextval('numbers'), 'z'", "SELECT * FROM drawn ORDER BY k",
+        f"SELECT id FROM t WHERE a = 'v{number}'", f"SET application_name = 'n{number}'",
+        f"SET LOCAL application_name = 'l{number}'", "SELECT current_setting('application_name')",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_drawn_statements(twin: PostgresTwin, seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(150):
+        twin.run(statement(chance))
