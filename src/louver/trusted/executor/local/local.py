@@ -211,11 +211,13 @@ class Statements(Protocol):
     def names_read(self, sql: str) -> set[str]:
         """The folded names of tables that a statement reads; raises where it does not bind."""
 
-    def parameter_types(self, _sql: str, _declared: Sequence[str]) -> tuple[str, ...]:
-        """The types of a statement's placeholders, of which some may be declared: of an engine
-        that has such.
+    def prepared(
+        self, _sql: str, _declared: Sequence[str]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The types of a statement's placeholders, of which some may be declared, and the names of
+        its columns: of an engine that has such.
         """
-        return ()
+        return (), ()
 
     def refused(self, _sql: str) -> str:
         """What a query or change does, or asks for, that is of the engine that runs it, and so not

@@ -13,6 +13,8 @@ from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql.dialect import spoken
 
 PATH = "search_path"
+LIMITS = ("statement_timeout", "lock_timeout")
+"""These are of the user's own queries alone (`local.postgres.session_settings.LIMITS`)."""
 
 
 @dataclass(slots=True)
@@ -76,7 +78,9 @@ def _apply(context: Context, name: str, value: str | None) -> None:
     string = spoken().string
     quoted = '"' + name.replace('"', '""') + '"' if "." not in name else name
     sql = f"RESET {quoted}"
-    if value is not None:
+    if value is not None and name in LIMITS:
+        sql = f"SET LOCAL {quoted} = {string(value)}"
+    elif value is not None:
         sql = f"SELECT pg_catalog.set_config({string(name)}, {string(value)}, false)"
     if fold(name) == PATH:
         settings.change_path(context, sql)

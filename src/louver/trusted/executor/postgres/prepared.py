@@ -6,6 +6,7 @@ PostgreSQL gives the types of the placeholders, and of the values that EXECUTE g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -14,6 +15,7 @@ from uuid import UUID
 
 from sqlglot.tokens import Token
 
+from louver import errors
 from louver.names import keyword
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -29,10 +31,14 @@ _PLAIN = (bool, int, float, str, Decimal, date, datetime, time, UUID, bytes)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement, and the types of its placeholders."""
+    """A statement, the types of its placeholders, the numbers of those that it uses, and the names
+    of its columns.
+    """
 
     text: lexer.Text
     types: tuple[str, ...]
+    used: tuple[int, ...]
+    names: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -56,23 +62,31 @@ def prepare(
     context.local.statements.require_syntax(text.home)
     if name in own:
         raise said("42P05", f'prepared statement "{name}" already exists')
-    types = context.local.statements.parameter_types(inner.home, declared)
-    admitted.require(context, inner, lexer.tokens(inner.plain))
-    own[name] = Prepared(_typed(context, inner, types), types)
+    types, names = context.local.statements.prepared(inner.home, declared)
+    used = sorted({int(key) for key in inner.parameters})
+    typed = _typed(context, inner, types, used)
+    admitted.require(context, typed, lexer.tokens(typed.plain))
+    own[name] = Prepared(typed, types, tuple(used), names)
     return Answer()
 
 
-def _typed(context: Context, text: lexer.Text, types: tuple[str, ...]) -> lexer.Text:
-    """A statement whose placeholders have these types: PostgreSQL finds them, or is told them."""
-    found = context.local.statements.parameter_types(text.home, ())
-    told = {
-        str(number): f"(${number}::{type_})"
-        for number, type_ in enumerate(types, 1)
-        if found[number - 1 : number] != (type_,)
+def _typed(
+    context: Context, text: lexer.Text, types: Sequence[str], used: Sequence[int]
+) -> lexer.Text:
+    """A statement whose placeholders have these types, and no gaps in their numbers: PostgreSQL
+    finds the types by itself, or reads them.
+    """
+    found: tuple[str, ...] = ()
+    with suppress(errors.Error):
+        found, _ = context.local.statements.prepared(text.home, ())
+    written = {
+        str(number): f"(${place}::{types[number - 1]})"
+        for place, number in enumerate(used, 1)
+        if place != number or found[number - 1 : number] != (types[number - 1],)
     }
-    if not told or not text.parameters:
+    if not written:
         return text
-    (filled,) = lexer.split(lexer.filled(text.home, told))
+    (filled,) = lexer.split(lexer.filled(text.home, written))
     return filled
 
 
@@ -80,7 +94,22 @@ def execute(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """EXECUTE name [(value, …)]."""
-    return context.run(*resolved(context, text, tokens, parameters))
+    known = _known(context, text, tokens)
+    answer = context.run(*resolved(context, text, tokens, parameters))
+    if answer.rows is not None and len(answer.columns) == len(known.names):
+        # A placeholder with its type written behind it would give its column another name.
+        types = [type_ for _, type_ in answer.columns]
+        answer.columns = list(zip(known.names, types, strict=True))
+        answer.rows = answer.rows.rename_columns(list(known.names))
+    return answer
+
+
+def _known(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> Prepared:
+    name = Words(context, text, tokens).name()
+    known = context.state.cache(_Named).by_name.get(name)
+    if known is None:
+        raise said("26000", f'prepared statement "{name}" does not exist')
+    return known
 
 
 def resolved(
@@ -91,16 +120,14 @@ def resolved(
     name = words.name()
     given = words.brackets()
     words.ends()
-    known = context.state.cache(_Named).by_name.get(name)
-    if known is None:
-        raise said("26000", f'prepared statement "{name}" does not exist')
+    known = _known(context, text, tokens)
     if text.parameters or parameters:
         refuse("EXECUTE with placeholders")
     if len(given) != len(known.types):
         detail = f'wrong number of parameters for prepared statement "{name}"'
         raise said("42601", detail)
     values = _values(context, given, known.types)
-    return known.text, [values[int(key) - 1] for key in known.text.parameters]
+    return known.text, [values[known.used[int(key) - 1] - 1] for key in known.text.parameters]
 
 
 def _values(context: Context, given: Sequence[str], types: Sequence[str]) -> list[Any]:

@@ -224,6 +224,8 @@ def show(
             rows = pa.nulls(0, pa.string()) if answer is None else answer.rows
             return Answer(rows, [(name, _TEXT)])
     own = _mode(context, name)
+    if name in given.LIMITS:
+        own = given.of(context).effective.get(name, "")
     if own:
         return Answer(pa.table({name: [own]}), [(name, _TEXT)])
     rows = context.local.ask_schema(text.home)

@@ -13,6 +13,9 @@ from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
 
 
+_COMMANDS = (TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW)
+
+
 class Words:
     """Tokens from the second on, read one after the other."""
 
@@ -20,7 +23,7 @@ class Words:
         """The parser of trees takes the rest of some statements for one text, so it is cut anew."""
         self._context, self._text = context, text
         self._start = tokens[0].end + 1
-        self._tokens = lexer.tokens(text.plain[self._start :])
+        self._tokens = _cut(text.plain[self._start :])
         self._at = 0
 
     @classmethod
@@ -124,6 +127,19 @@ class Words:
         """PostgreSQL's own error for what it cannot read; what it can is refused."""
         self._context.local.statements.require_syntax(self._text.home)
         refuse(" ".join(self._text.plain.split()[:3]))
+
+
+def _cut(text: str) -> list[Token]:
+    """The tokens of a text; one that may begin a statement has hidden the words behind it."""
+    tokens = lexer.tokens(text)
+    if not tokens or tokens[0].token_type not in _COMMANDS:
+        return tokens
+    first, start = tokens[0], tokens[0].end + 1
+    moved = [
+        Token(t.token_type, t.text, t.line, t.col, t.start + start, t.end + start, t.comments)
+        for t in _cut(text[start:])
+    ]
+    return [first, *moved]
 
 
 def refuse(statement: str) -> NoReturn:

@@ -6,7 +6,7 @@ What only DuckDB has (attached files, objects of the process, variables, COPY to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -84,13 +84,18 @@ class PostgresLocalEngine(PostgresSettings):
         self._state = "broken"
         self._views.clear()
         self.forget_types()
-        for sql in [*self._changed.values(), *filter(None, [self._path.text])]:
-            for connection in self.instances:
-                connection.execute(sql)
+        self._run_everywhere(self._changed.values())
         self.unresolved = list(catalog.objects)
         self.resolve(catalog)
+        # What is declared has its own path, or the first one of all.
+        self._run_everywhere(filter(None, [self._path.text]))
         self.temporary.arrive()
         self._state = "whole"
+
+    def _run_everywhere(self, texts: Iterable[str]) -> None:
+        for sql in texts:
+            for connection in self.instances:
+                connection.execute(sql)
 
     def renew(self, catalog: Catalog) -> None:
         """See `Lifecycle`."""
@@ -101,6 +106,7 @@ class PostgresLocalEngine(PostgresSettings):
         other = PostgresLocalEngine()
         with _closed_on_failure(other):
             other._path, other._changed = self._path, dict(self._changed)
+            other._limits = dict(self._limits)
             other.rebuild(catalog)
             if self.temporary.names:
                 other.temporary.restore(self.temporary.state())
@@ -237,7 +243,10 @@ class PostgresLocalEngine(PostgresSettings):
 
     def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
         """See `Binder`."""
-        self.last_columns, rows = self.binder.fetch_described(sql, parameters)
+        with self.binder.undone() if self._limits else nullcontext():
+            for text in self._limits.values():
+                self.binder.execute(text)
+            self.last_columns, rows = self.binder.fetch_described(sql, parameters)
         return rows
 
     def arrow_field(self, type_: str) -> pa.Field:
@@ -271,7 +280,13 @@ class PostgresLocalEngine(PostgresSettings):
         from louver.trusted.executor.local.postgres import finishing
 
         self.last_columns, rows = finishing.finished(
-            self.workspace, answers, [*self._views.values()], sql, parameters, keeps=keeps
+            self.workspace,
+            answers,
+            [*self._views.values()],
+            sql,
+            parameters,
+            keeps=keeps,
+            limits=[*self._limits.values()],
         )
         return rows
 

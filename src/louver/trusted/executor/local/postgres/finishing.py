@@ -39,17 +39,20 @@ def finished(
     parameters: Parameters,
     *,
     keeps: bool,
+    limits: Sequence[str] = (),
 ) -> tuple[Described, pa.Table]:
     """The columns and rows of a query over rows that fill (schema, name). ``views`` are what there
     is of views, in the order in which they can be made.
     """
     needed = _needed(views, sql)
     try:
-        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps)
+        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps, limits=limits)
     except errors.Error as error:
         if not readable.needs_text(error):
             raise
-        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps, is_printed=True)
+        reply = _run(
+            workspace, answers, needed, sql, parameters, keeps=keeps, limits=limits, is_printed=True
+        )
     with translated(sql):
         return workspace.described(reply[1]), workspace.table(reply)
 
@@ -62,6 +65,7 @@ def _run(
     parameters: Parameters,
     *,
     keeps: bool,
+    limits: Sequence[str],
     is_printed: bool = False,
 ) -> Reply:
     raw = workspace.raw
@@ -73,6 +77,7 @@ def _run(
     end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
     dropped = [f"DROP TABLE {target} CASCADE" for target in targets.values()] if keeps else []
     last: list[Statement] = [(text, []) for text in (*dropped, *end)]
+    limited: list[Statement] = [(text, []) for text in limits]
     steps: list[Statement] = [(f"SAVEPOINT {_PART}" if within else "BEGIN", [])]
     schemas = sorted({schema for schema, _ in answers} - {"", "public"})
     steps += [(f"CREATE SCHEMA IF NOT EXISTS {quoted(name)}", []) for name in schemas]
@@ -87,7 +92,7 @@ def _run(
     try:
         if is_bound and not many and not views and not is_printed:
             with translated(sql):
-                return raw.run([*steps, (sql, own), *last])[len(steps)]
+                return raw.run([*steps, *limited, (sql, own), *last])[len(steps) + len(limited)]
         with translated():
             raw.run(steps)
         for key in many:
@@ -101,7 +106,7 @@ def _run(
         with translated(sql):
             given = workspace.given(sql, parameters)
             text = readable.as_text(raw, sql) if is_printed else sql
-            return raw.run([(text, given), *last])[0]
+            return raw.run([*limited, (text, given), *last])[len(limited)]
     except BaseException:
         with suppress(postgres.ServerError, postgres.ConnectionLost):
             if raw.state() != "idle":

@@ -13,6 +13,10 @@ from louver.names import fold
 from louver.trusted.executor.local.postgres.instances import PostgresInstances
 
 
+LIMITS = ("statement_timeout", "lock_timeout")
+"""Settings that hold for the user's own queries, and not for what the engine does for them."""
+
+
 class PostgresPath:
     """The search path that a session has set."""
 
@@ -29,6 +33,7 @@ class PostgresSettings(PostgresInstances):
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         self._changed: dict[str, str] = {}
+        self._limits: dict[str, str] = {}
         self._path, self._revision, self._time_is_fixed = PostgresPath(), 0, False
 
     @property
@@ -51,6 +56,9 @@ class PostgresSettings(PostgresInstances):
 
     def change_setting(self, name: str, sql: str) -> None:
         """See `Settings`."""
+        if name in LIMITS:
+            self._limits[name] = sql
+            return
         self.forget_types()
         for connection in self.instances:
             connection.execute(sql)

@@ -125,15 +125,17 @@ class PostgresStatements(Statements):
         """See `Statements`."""
         return {fold(name) for _, name in self.reach(sql).relations}
 
-    def parameter_types(self, sql: str, declared: Sequence[str]) -> tuple[str, ...]:
+    def prepared(
+        self, sql: str, declared: Sequence[str]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """See `Statements`."""
         raw, own = self._binder.raw, list[int]()
         with self._binder.guarded(), translated(sql):
             if declared:
                 listed = ", ".join(f"NULL::{type_}" for type_ in declared)
                 own = [column[1] for column in raw.describe(f"SELECT {listed}")[1]]
-            types = raw.describe(sql, own)[0]
-        return tuple(self._type_names(types))
+            types, columns = raw.describe(sql, own)
+        return tuple(self._type_names(types)), tuple(column[0] for column in columns)
 
     def refused(self, sql: str) -> str:
         """See `Statements`."""
