@@ -1,4 +1,4 @@
-"""Transactions and savepoints beside plaintext PostgreSQL: outcomes, SQLSTATEs, and what is left."""
+"""Transactions and savepoints beside plaintext PostgreSQL: outcomes, and what is left."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write.local import Local
 from louver.trusted.vault import bounds
 from louver.trusted.vault.catalog import Catalog, Table
-from louver.trusted.vault.writers import Position
 from louver.trusted.vault.facts import Fact
 from louver.trusted.vault.seen_values import MANY
+from louver.trusted.vault.writers import Position
 
 Cache = TypeVar("Cache")
 

@@ -12,7 +12,6 @@ from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
 
-
 _COMMANDS = (TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW)
 
 
