@@ -198,7 +198,7 @@ def test_what_a_statement_makes_of_a_table(engine: PostgresLocalEngine) -> None:
 def test_settings_stay_when_it_is_made_anew(engine: PostgresLocalEngine) -> None:
     revision, generation = engine.revision, engine.generation
     engine.change_setting("datestyle", "SET datestyle = 'German'")
-    assert engine.changed(["datestyle", "timezone"]) == ["datestyle"]
+    assert engine.settings_changed(["datestyle", "timezone"]) == ["datestyle"]
     assert engine.revision > revision
     engine.rebuild(Catalog("00" * 16))
     assert engine.generation > generation

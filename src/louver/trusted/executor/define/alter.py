@@ -18,6 +18,7 @@ from louver.trusted.executor.define import (
     counting,
     encrypting,
     fill,
+    postgres_forms,
     rebuilding,
     renames,
     temporary_objects,
@@ -34,6 +35,7 @@ from louver.trusted.executor.schema import (
 )
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import permit
 from louver.trusted.vault import facts, scheme
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
@@ -50,8 +52,9 @@ def alter(
     start = head.read(tokens)
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in ALTER")
-    if start.kind not in ("TABLE", "VIEW"):
+    if start.kind not in ("TABLE", "VIEW", *postgres_forms.kinds(context)):
         raise errors.make("sql.unsupported", statement=f"ALTER {start.kind}")
+    postgres_forms.require(context, start, tokens)
     encryption = declare.read_encryption(tokens)
     if encryption is not None:
         return encrypting.change(context, start, *encryption)
@@ -77,10 +80,11 @@ def alter(
         for old, new in change.renamed.items():
             head.refuse_reserved(new[2])
             renames.apply(context, catalog, old, new)
-        objects.refresh(context, catalog, change.altered)
+        objects.follow(context, catalog, change)
         working = None if table is None else catalog.table(*table.key)
         if working is not None:
             _follow(context, catalog, working, held, said, action)
+            postgres_forms.number(context, change, held)
             declarations.require_around(context, catalog, catalog.table(*working.key) or working)
             notices = _noticed(context, working, said)
         comments.keep(context, catalog)
@@ -120,6 +124,8 @@ def _asks_rows(action: Sequence[Token]) -> bool:
     Renames, defaults and dropped columns do not, unless they reach into a STRUCT.
     """
     words = [keyword(token.text) for token in action]
+    if spoken().prints_objects:
+        return postgres_forms.asks_rows(action)
     if words[:1] in (["RENAME"], ["DROP"]):
         return "." in words
     return "DEFAULT" not in words[:5] or words[:1] == ["ADD"]
@@ -149,6 +155,7 @@ def _follow(
         return
     if (
         columns != before
+        and postgres_forms.may_rename(action)
         and len(columns) == len(before)
         and [t for _, t in columns] == [t for _, t in before]
     ):

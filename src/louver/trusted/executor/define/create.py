@@ -89,6 +89,7 @@ def _table(
     with transaction.writing(context, schema_changed=True) as catalog:
         change = objects.run(context, said.sql)
         objects.forget(context, catalog, change.removed)
+        objects.follow(context, catalog, change, "TABLE")
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
@@ -100,7 +101,8 @@ def _table(
             declared = {**said.columns, **(every if given is None else given)}
             protection = tables.protect(context, label, columns, declared, generated)
             table = new_tables.stored(context, catalog, (schema, name), columns, protection)
-            objects.remember(context, catalog, HomeObject("TABLE", schema, name, stored))
+            made = objects.printed(context, HomeObject("TABLE", schema, name, stored))
+            objects.remember(context, catalog, made)
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table) + new_tables.noticed(context, table)
     return Answer(notices=notices)
@@ -108,7 +110,7 @@ def _table(
 
 def _require_defaults(context: Context, generated: frozenset[str]) -> None:
     """What a generated column holds must be what every other session would compute."""
-    changed = context.local.changed(EXPRESSION_SETTINGS) if generated else []
+    changed = context.local.settings_changed(EXPRESSION_SETTINGS) if generated else []
     if changed:
         statement = f"A generated column where {changed[0]} is set (begin a new session)"
         raise errors.make("sql.unsupported", statement=statement)
@@ -146,7 +148,8 @@ def _at_home(
         objects.forget(context, catalog, change.removed)
         for key, schema, name in change.added:
             kind = "MACRO" if key == "MACRO TABLE" else key
-            objects.remember(context, catalog, HomeObject(kind, schema, name, text.home))
+            item = objects.printed(context, HomeObject(kind, schema, name, text.home))
+            objects.remember(context, catalog, item)
         if table is not None:
             from louver.trusted.executor.define import tagging
 

@@ -123,6 +123,7 @@ def run(
     with transaction.writing(context, schema_changed=True) as catalog:
         change = objects.run(context, statement, values)
         objects.forget(context, catalog, change.removed)
+        objects.follow(context, catalog, change, "TABLE")
         for kind, schema, name in change.added:
             if kind == "TABLE":
                 table = _stored(context, catalog, (schema, name), parts, sources, rows)

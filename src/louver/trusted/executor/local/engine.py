@@ -125,7 +125,7 @@ class Settings(Protocol):
     def change_setting(self, name: str, sql: str) -> None:
         """Run a SET or RESET wherever something is computed or shown."""
 
-    def changed(self, names: Sequence[str]) -> list[str]:
+    def settings_changed(self, names: Sequence[str]) -> list[str]:
         """Which of these settings the session has changed."""
 
     def change_path(self, sql: str) -> tuple[str, ...]:

@@ -66,6 +66,11 @@ class Dialect:
     has_simple_terms: bool = False
     #: whether the engine reads off what a change did, by itself and for every form of change
     reads_off: bool = False
+    #: functions that change a sequence
+    draws: frozenset[str] = frozenset(("nextval",))
+    #: whether the engine prints every kind of object, in full names and with all that has become
+    #: of it, so that the catalog keeps what is printed instead of the user's text
+    prints_objects: bool = False
     #: the schemas that every database has
     schemas: OwnSchemas = DUCKDB_SCHEMAS
     #: raises for names of a changed catalog, beside those before, that are one without capitals

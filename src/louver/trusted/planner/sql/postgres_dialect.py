@@ -168,6 +168,8 @@ DIALECT = Dialect(
     string=DUCKDB.string,
     catalog_type=postgres_types.catalog_type,
     reads_off=True,
+    draws=frozenset(("nextval", "setval")),
+    prints_objects=True,
     own_type=postgres_types.own_type,
     schemas=OwnSchemas("public", "pg_temp", "pg_temp", database="", path_is_all=True),
     words=_words,

@@ -33,6 +33,7 @@ from louver.trusted.executor.local.postgres.instances import (
 from louver.trusted.executor.local.postgres.schema import PostgresSchema
 from louver.trusted.executor.local.postgres.session_settings import PostgresSettings, refuse
 from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
+from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -116,7 +117,10 @@ class PostgresLocalEngine(PostgresSettings):
     def define(self, item: HomeObject, catalog: Catalog) -> None:
         """See `Lifecycle`."""
         with path_instead(self.binder, item.path):
-            self.binder.execute(item.sql)
+            if item.kind != "SEQUENCE":
+                self.binder.execute(item.sql)
+            elif (made := _statements(item)[0])[: len(_OF_IDENTITY)] != _OF_IDENTITY:
+                self.binder.execute(made)
         self.mirror(item, catalog)
 
     def mirror(self, item: HomeObject, catalog: Catalog) -> None:
@@ -129,10 +133,15 @@ class PostgresLocalEngine(PostgresSettings):
         if item.kind == "VIEW":
             self._views[item.kind, fold(item.schema), fold(item.name)] = item
             return
-        schema = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
+        texts = [item.sql]
+        if item.kind == "SCHEMA":
+            texts = [f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"]
+        elif item.kind == "SEQUENCE":
+            texts = [sql for sql in _statements(item) if not sql.startswith("ALTER")]
         try:
             with path_instead(self.workspace, item.path):
-                self.workspace.execute(schema if item.kind == "SCHEMA" else item.sql)
+                for sql in texts:
+                    self.workspace.execute(sql)
         except errors.Error:
             if item.kind != "MACRO":
                 raise
@@ -151,6 +160,17 @@ class PostgresLocalEngine(PostgresSettings):
                     self.unresolved.append(item)
         for item in filter(lambda other: other.kind == "TABLE", tuple(self.unresolved)):
             self.define(item, catalog)
+        self._settle(catalog)
+
+    def _settle(self, catalog: Catalog) -> None:
+        """Have sequences go with their columns, and stand where they stood."""
+        items = [item for item in catalog.objects if item.kind == "SEQUENCE"]
+        for item in items:
+            for sql in _statements(item)[1:]:
+                self.binder.execute(sql)
+        for connection in self.instances if items else ():
+            # No number of before was drawn in this session.
+            connection.execute("DISCARD SEQUENCES")
 
     def forget(self, kind: str, schema: str, name: str) -> None:
         """See `Lifecycle`."""
@@ -320,6 +340,15 @@ class PostgresLocalEngine(PostgresSettings):
     def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
         """See `Workspace`."""
         refuse("frames of DuckDB's library")
+
+
+#: How the text of the sequence of an identity column begins, which its table makes.
+_OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
+
+
+def _statements(item: HomeObject) -> list[str]:
+    """The statements of a sequence's text: the first makes it, later ones need its table."""
+    return [statement.home for statement in lexer.split(item.sql)]
 
 
 @contextmanager
