@@ -188,6 +188,7 @@ def test_keys_are_checked(engine: PostgresLocalEngine) -> None:
 
 def test_what_a_statement_makes_of_a_table(engine: PostgresLocalEngine) -> None:
     table = Table("public", "t", 1, [Column("id", "integer", 1), Column("a", "text", 2)])
+    engine.declare("CREATE TABLE t (id integer, a text)")
     done = engine.changed_by(table, rows((1, "5")), "ALTER TABLE t ALTER a TYPE int USING a::int")
     assert done.to_pylist() == [{"id": 1, "a": 5}]
     with pytest.raises(errors.DataError):

@@ -76,11 +76,15 @@ def alter(
     with temporary_objects.changing(context, local) as catalog:
         # Read within the change: no row comes between.
         held = fill.read(context, table) if table is not None and _asks_rows(action) else None
+        if table is not None and held is not None and spoken().prints_objects:
+            held = fill.rehearsed(context, table, held, said.sql, tokens)
         change = objects.run(context, said.sql)
         for old, new in change.renamed.items():
             head.refuse_reserved(new[2])
             renames.apply(context, catalog, old, new)
-        objects.follow(context, catalog, change)
+        renamed = {old: (fold(new[1]), fold(new[2])) for old, new in change.renamed.items()}
+        own = None if table is None else renamed.get(("TABLE", table.schema, table.name), table.key)
+        objects.follow(context, catalog, change, table=own)
         working = None if table is None else catalog.table(*table.key)
         if working is not None:
             _follow(context, catalog, working, held, said, action)
@@ -149,7 +153,7 @@ def _follow(
         require_spelled(context.policy, table.label, (name for name, _ in columns), known)
     if columns == before and not _given(action):
         if held is not None:
-            fill.tried(context, table, held, said.sql)
+            _tried(context, table, held, said.sql)
         _count_nulls(context, table)
         _settle_tags(context, catalog, table)
         return
@@ -164,11 +168,16 @@ def _follow(
         _drop_columns(context, table, columns)
     elif not _added(context, catalog, table, columns, said, action):
         if held is not None:
-            held = fill.tried(context, table, held, said.sql)
+            held = _tried(context, table, held, said.sql)
         elif not _asks_rows(action):
             raise errors.make("internal", detail="required rows were not read")
         _rewrite(context, catalog, table, columns, held, said, action)
     renames.mirror(context, catalog, table.schema, table.name)
+
+
+def _tried(context: Context, table: Table, held: pa.Table, sql: str) -> pa.Table:
+    """The rows as the statement leaves them, unless it was rehearsed on them before it ran."""
+    return held if spoken().prints_objects else fill.tried(context, table, held, sql)
 
 
 def _added(

@@ -6,6 +6,7 @@ column and a new one apart only where all actions are of one sort.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import head, objects, sequences
 from louver.trusted.planner.sql.dialect import spoken
+from louver.trusted.vault.catalog import HomeObject
 
 _KINDS = ("SEQUENCE", "INDEX", "TYPE", "SCHEMA")
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
@@ -26,6 +28,7 @@ _REFUSED = frozenset(
     ("ENABLE", "DISABLE", "OWNER", "INHERIT", "NO", "ATTACH", "DETACH", "OF", "NOT", "CLUSTER",
      "REPLICA", "FORCE", "VALIDATE")
 )  # fmt: skip
+_DRAWS = re.compile(r"\b(nextval|setval)\b", re.IGNORECASE)
 _ROWLESS = frozenset(
     ("SET DEFAULT", "DROP DEFAULT", "DROP NOT", "SET STATISTICS", "SET STORAGE", "SET COMPRESSION",
      "SET GENERATED", "SET INCREMENT", "SET MINVALUE", "SET MAXVALUE", "SET START", "SET CACHE",
@@ -36,6 +39,68 @@ _ROWLESS = frozenset(
 def kinds(context: Context) -> Sequence[str]:
     """Kinds of objects beside tables and views that ALTER changes."""
     return _KINDS if context.local.dialect.prints_objects else ()
+
+
+def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[Token]) -> None:
+    """Refuse new objects whose rows, or whose reads, Louver would not know of."""
+    if not context.local.dialect.prints_objects:
+        return
+    if start.temporary and start.kind != "TABLE":
+        raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind}")
+    if start.kind == "TABLE":
+        words = _outside(tokens[start.end :])
+        refused = words & {"INHERITS", "PARTITION", "OF", "TABLESPACE", "USING"}
+        if refused:
+            raise errors.make("sql.unsupported", statement=f"CREATE TABLE with {min(refused)}")
+    if start.kind == "MACRO":
+        _require_function(sql, tokens)
+
+
+def _outside(tokens: Sequence[Token]) -> set[str]:
+    """The words that stand in no brackets, before a query."""
+    words, depth = set(), 0
+    for token in tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            break
+        if depth == 0 and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING):
+            # PARTITION BY is one token.
+            words |= {*keyword(token.text).split()}
+    return words
+
+
+def _require_function(sql: str, tokens: Sequence[Token]) -> None:
+    """Functions run locally, in a database without tables, and draw no numbers unseen."""
+    words = [keyword(token.text) for token in tokens]
+    at = words.index("LANGUAGE") + 1 if "LANGUAGE" in words else len(words)
+    # A body that is no text is in SQL, which needs not be said.
+    if words[at : at + 1] not in (["SQL"], []):
+        raise errors.make("sql.unsupported", statement="CREATE FUNCTION in a language but SQL")
+    if _DRAWS.search(sql):
+        raise errors.make("sql.unsupported", statement="CREATE FUNCTION that draws from a sequence")
+
+
+def require_kind(context: Context, start: head.Head, kind: str) -> None:
+    """Refuse objects that come along with one which they are not: CREATE SCHEMA … CREATE TABLE."""
+    if context.local.dialect.prints_objects and kind != start.kind:
+        statement = f"CREATE {start.kind} with a {kind} in it (write a statement for each)"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def require_body(context: Context, item: HomeObject) -> None:
+    """Refuse a function that reads tables: the workspace, which has none, reads its body."""
+    if item.kind != "MACRO" or not context.local.dialect.prints_objects:
+        return
+    reader = context.local.reader()
+    try:
+        reader.execute("BEGIN")
+        reader.execute("SET LOCAL check_function_bodies = on")
+        reader.execute(item.sql)
+    except errors.Error as error:
+        statement = f"CREATE FUNCTION that reads tables ({error.message})"
+        raise errors.make("sql.unsupported", statement=statement) from None
+    finally:
+        reader.close()
 
 
 def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None:

@@ -223,6 +223,8 @@ class Workspace(RowQueries, Protocol):
 
     #: names and types of the last answer: of PIVOT they depend on the data
     last_columns: Described
+    #: the rows that the last statement which is no query changed, as its engine says; else -1
+    last_affected: int
 
     def finish(
         self,
@@ -245,8 +247,13 @@ class Workspace(RowQueries, Protocol):
     ) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name."""
 
-    def changed_by(self, table: Table, rows: pa.Table, sql: str) -> pa.Table:
-        """Run a statement on a table with its rows; what the table is afterwards."""
+    def changed_by(
+        self, table: Table, rows: pa.Table, sql: str, beside: Sequence[Filled] = ()
+    ) -> pa.Table:
+        """Run a statement on a table with its rows; what the table is afterwards. Where the
+        dialect `prints_objects`, that is in the binder, with all that is declared, and with the
+        rows ``beside``.
+        """
 
     def write_file(
         self, rows: pa.Table, clauses: str, parameters: Parameters = ()

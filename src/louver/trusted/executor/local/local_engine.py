@@ -42,6 +42,7 @@ class DuckDBLocalEngine(DuckDBKept):
         self._values: dict[str, pa.Array] = {}
         #: names and types of the last answer: of PIVOT they depend on the data
         self.last_columns: list[tuple[str, str]] = []
+        self.last_affected = -1
         self._changed: dict[str, str] = {}
         self.temporary = DuckDBTemporary(self)
         self._repeated = Repeated(self.workspace)

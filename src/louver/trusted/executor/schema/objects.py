@@ -112,20 +112,39 @@ def remember(context: Context, catalog: Catalog, item: HomeObject) -> None:
         context.local.resolve(catalog)
 
 
-def follow(context: Context, catalog: Catalog, change: Change, *spared: str) -> None:
+def follow(
+    context: Context,
+    catalog: Catalog,
+    change: Change,
+    *spared: str,
+    table: tuple[str, str] | None = None,
+) -> None:
     """Have the catalog's list say what a statement did beside what it is about, where the engine
     prints every object: sequences that come and go with columns, views that name a renamed one.
-    Keys of the ``spared`` kinds that were added are remembered otherwise.
+    Keys of the ``spared`` kinds that were added are remembered otherwise, and what became of the
+    columns of ``table`` is followed otherwise.
     """
     if not context.local.dialect.prints_objects:
         refresh(context, catalog, change.altered)
         return
+    for kind, schema, name in change.altered:
+        if kind == "TABLE" and (fold(schema), fold(name)) != table:
+            _require_columns(context, catalog, schema, name)
     forget(context, catalog, [key for key in change.removed if key[0] not in spared])
     for kind, schema, name in change.added:
         if kind not in spared:
             item = HomeObject(kind, schema, name, introspected(context, kind, schema, name))
             remember(context, catalog, item)
     refresh(context, catalog, change.altered)
+
+
+def _require_columns(context: Context, catalog: Catalog, schema: str, name: str) -> None:
+    """Refuse a statement that changes the columns of a table which it is not about."""
+    known = catalog.table(schema, name)
+    before = [] if known is None else [(column.name, column.type) for column in known.columns]
+    if before != described(context, schema, name):
+        statement = f"A statement that changes the columns of {name}, which it does not name,"
+        raise errors.make("sql.unsupported", statement=statement)
 
 
 def sort(catalog: Catalog) -> None:

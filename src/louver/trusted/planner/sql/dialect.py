@@ -66,6 +66,8 @@ class Dialect:
     has_simple_terms: bool = False
     #: whether the engine reads off what a change did, by itself and for every form of change
     reads_off: bool = False
+    #: types whose values are objects of the schema, which a text names
+    names_objects: frozenset[str] = frozenset()
     #: functions that change a sequence
     draws: frozenset[str] = frozenset(("nextval",))
     #: whether the engine prints every kind of object, in full names and with all that has become

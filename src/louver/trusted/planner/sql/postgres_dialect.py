@@ -168,6 +168,21 @@ DIALECT = Dialect(
     string=DUCKDB.string,
     catalog_type=postgres_types.catalog_type,
     reads_off=True,
+    names_objects=frozenset(
+        (
+            "regclass",
+            "regtype",
+            "regproc",
+            "regprocedure",
+            "regoper",
+            "regoperator",
+            "regnamespace",
+            "regrole",
+            "regconfig",
+            "regdictionary",
+            "regcollation",
+        )
+    ),
     draws=frozenset(("nextval", "setval")),
     prints_objects=True,
     own_type=postgres_types.own_type,

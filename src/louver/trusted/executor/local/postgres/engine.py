@@ -52,6 +52,7 @@ class PostgresLocalEngine(PostgresSettings):
         super().__init__()
         #: names and types of the last answer
         self.last_columns: Described = []
+        self.last_affected = -1
         self._views: dict[tuple[str, str, str], HomeObject] = {}
         self._temporary = PostgresTemporary(self)
         self._files = unused.NoFiles()
@@ -147,6 +148,7 @@ class PostgresLocalEngine(PostgresSettings):
                 raise
             # A function whose body PostgreSQL reads at once needs its tables too.
             self._views[item.kind, fold(item.schema), fold(item.name)] = item
+            return
 
     def resolve(self, catalog: Catalog) -> None:
         """See `Lifecycle`; in as many passes as the objects' needs take."""
@@ -290,7 +292,7 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Workspace`; in a transaction that is undone, unless something is kept."""
         from louver.trusted.executor.local.postgres import finishing
 
-        self.last_columns, rows = finishing.finished(
+        self.last_affected, self.last_columns, rows = finishing.finished(
             self.workspace, answers, [*self._views.values()], sql, parameters, keeps=keeps
         )
         return rows
@@ -310,14 +312,16 @@ class PostgresLocalEngine(PostgresSettings):
         """See `RowQueries`."""
         return self.workspace.over(name, rows, sql)
 
-    def changed_by(self, table: Table, rows: pa.Table, sql: str) -> pa.Table:
+    def changed_by(
+        self, table: Table, rows: pa.Table, sql: str, beside: Sequence[Filled] = ()
+    ) -> pa.Table:
         """See `Workspace`."""
-        columns = [(column.name, column.type) for column in table.columns]
-        with self.workspace.undone():
-            self.workspace.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
-            self.workspace.create(table.local_name, columns, rows)
-            self.workspace.execute(sql)
-            return self.workspace.fetch_arrow(f"SELECT * FROM {table.local_name}")
+        from louver.trusted.executor.local.postgres import difference
+
+        with self.binder.undone():
+            difference.fill(self.binder, [Filled(table.schema, table.name, rows), *beside])
+            self.binder.execute(sql)
+            return self.binder.fetch_arrow(f"SELECT * FROM {table.local_name}")
 
     def write_file(
         self, rows: pa.Table, clauses: str, parameters: Parameters = ()
@@ -334,8 +338,12 @@ class PostgresLocalEngine(PostgresSettings):
         return plain_values.plain(rows)
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
-        """See `Workspace`; those of psycopg 3."""
-        return self.workspace.python_rows(rows)
+        """See `Workspace`; those of psycopg 3. The binder alone has the tables that values of
+        types like `regclass` mean.
+        """
+        names = (f.type.type_name for f in rows.schema if isinstance(f.type, pa.OpaqueType))
+        by_binder = not DIALECT.names_objects.isdisjoint(name.removesuffix("[]") for name in names)
+        return (self.binder if by_binder else self.workspace).python_rows(rows)
 
     def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
         """See `Workspace`."""

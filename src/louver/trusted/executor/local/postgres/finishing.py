@@ -39,9 +39,9 @@ def finished(
     parameters: Parameters,
     *,
     keeps: bool,
-) -> tuple[Described, pa.Table]:
-    """The columns and rows of a query over rows that fill (schema, name). ``views`` are what there
-    is of views, in the order in which they can be made.
+) -> tuple[int, Described, pa.Table]:
+    """The count, columns and rows of a statement over rows that fill (schema, name). ``views`` are
+    what there is of views, in the order in which they can be made.
     """
     needed = _needed(views, sql)
     try:
@@ -51,7 +51,9 @@ def finished(
             raise
         reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps, is_printed=True)
     with translated(sql):
-        return workspace.described(reply[1]), workspace.table(reply)
+        count = reply[0].rpartition(" ")[2]
+        affected = int(count) if count.isdecimal() else -1
+        return affected, workspace.described(reply[1]), workspace.table(reply)
 
 
 def _run(
