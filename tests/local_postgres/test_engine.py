@@ -188,6 +188,7 @@ def test_keys_are_checked(engine: PostgresLocalEngine) -> None:
 
 def test_what_a_statement_makes_of_a_table(engine: PostgresLocalEngine) -> None:
     table = Table("public", "t", 1, [Column("id", "integer", 1), Column("a", "text", 2)])
+    engine.declare("CREATE TABLE t (id integer, a text)")
     done = engine.changed_by(table, rows((1, "5")), "ALTER TABLE t ALTER a TYPE int USING a::int")
     assert done.to_pylist() == [{"id": 1, "a": 5}]
     with pytest.raises(errors.DataError):
@@ -198,7 +199,7 @@ def test_what_a_statement_makes_of_a_table(engine: PostgresLocalEngine) -> None:
 def test_settings_stay_when_it_is_made_anew(engine: PostgresLocalEngine) -> None:
     revision, generation = engine.revision, engine.generation
     engine.change_setting("datestyle", "SET datestyle = 'German'")
-    assert engine.changed(["datestyle", "timezone"]) == ["datestyle"]
+    assert engine.settings_changed(["datestyle", "timezone"]) == ["datestyle"]
     assert engine.revision > revision
     engine.rebuild(Catalog("00" * 16))
     assert engine.generation > generation

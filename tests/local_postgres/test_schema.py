@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from louver import errors
@@ -124,14 +126,18 @@ def test_sequences(declared: PostgresLocalEngine) -> None:
     schema = declared.schema
     state = schema.sequences()["public", "s"]
     assert (state.start, state.increment, state.low, state.high, state.cycle, state.last) == (
-        3, 2, 1, 9, True, None,
+        3, 2, 1, 9, True, 1,
     )  # fmt: skip
     assert schema.resumed(state) == state.sql
-    schema.draw(state, 2)
-    assert schema.sequences()["public", "s"].last == 5
-    assert "START WITH 7 " in schema.resumed(schema.sequences()["public", "s"])
-    schema.draw(state, 2)
-    assert "START WITH 1 " in schema.resumed(schema.sequences()["public", "s"])
+    schema.catch_up(state, replace(state, last=5))
+    moved = schema.sequences()["public", "s"]
+    assert moved.last == 5
+    assert schema.resumed(moved).endswith('setval(\'"public"."s"\', 5)')
+    assert schema.declared(schema.resumed(moved)) == schema.declared(state.sql) == state.sql
+    # Back to before its first number, which is no number of a sequence that begins at its lowest.
+    schema.catch_up(moved, replace(moved, last=-1))
+    assert schema.sequences()["public", "s"].last == -1
+    assert schema.resumed(schema.sequences()["public", "s"]).endswith("1, false)")
     assert ("odd name", "t x_id_seq") in schema.sequences()
 
 

@@ -11,11 +11,12 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import fold, keyword, quoted
+from louver.names import fold, keyword, own_schemas, quoted
 from louver.trusted.executor import constraint_check, federation, settings
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.planner.write import grammar
 
@@ -79,8 +80,10 @@ def execute(
 
 
 def _set_path(path: Sequence[str]) -> str:
-    schemas = ",".join(map(quoted, path)).replace("'", "''")
-    return f"SET search_path = '{schemas}'" if path else "RESET search_path"
+    schemas = ",".join(map(quoted, path))
+    if not own_schemas().path_is_all:
+        schemas = spoken().string(schemas)
+    return f"SET search_path = {schemas}" if path else "RESET search_path"
 
 
 def resolved(

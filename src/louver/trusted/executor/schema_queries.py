@@ -30,7 +30,7 @@ from louver.trusted.vault.catalog import Catalog
 
 _SCHEMAS = frozenset(("information_schema", "pg_catalog"))
 #: How names of DuckDB's catalog begin, and those of its macros that do not.
-PREFIXES = ("duckdb_", "pragma_", "pg_", "sqlite_")
+PREFIXES = ("duckdb_", "pragma_", "pg_", "sqlite_", "has_", "to_reg")
 MACROS = frozenset(("format_type", "get_block_size"))
 _STATEMENTS = frozenset(("show", "describe", "desc"))
 _WORD = re.compile(r"\w+")
@@ -44,6 +44,8 @@ def asks_schema(context: Common, text: lexer.Text, tokens: Sequence[Token]) -> b
     local = context.local
     if not _may_ask(local, catalog, words) and not _shows(tokens):
         return False
+    if not words.isdisjoint(spoken().names_objects):
+        return True
     sources = local.statements.sources(text.home)
     if sources is None:
         # Not one query to DuckDB, as a PIVOT: then its words must tell.
@@ -60,10 +62,11 @@ def _may_ask(local: LocalEngine, catalog: Catalog, words: set[str]) -> bool:
 
 def describes(local: LocalEngine, words: set[str]) -> bool:
     """Whether some words name DuckDB's own catalog."""
-    if not words.isdisjoint(_SCHEMAS):
+    if not words.isdisjoint(_SCHEMAS | spoken().names_objects):
         return True
     # Few statements get this far, so few sessions need to know all names.
     named = {word for word in words if word.startswith(PREFIXES) or word in MACROS}
+    named |= {word for word in words if word.endswith("_description")}
     if not named:
         return False
     known = local.statements.system_names()

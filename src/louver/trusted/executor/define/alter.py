@@ -18,6 +18,7 @@ from louver.trusted.executor.define import (
     counting,
     encrypting,
     fill,
+    postgres_forms,
     rebuilding,
     renames,
     temporary_objects,
@@ -34,6 +35,7 @@ from louver.trusted.executor.schema import (
 )
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import permit
 from louver.trusted.vault import facts, scheme
 from louver.trusted.vault.catalog import Catalog, Column, HomeObject, Table
@@ -50,8 +52,9 @@ def alter(
     start = head.read(tokens)
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in ALTER")
-    if start.kind not in ("TABLE", "VIEW"):
+    if start.kind not in ("TABLE", "VIEW", *postgres_forms.kinds(context)):
         raise errors.make("sql.unsupported", statement=f"ALTER {start.kind}")
+    postgres_forms.require(context, start, tokens)
     encryption = declare.read_encryption(tokens)
     if encryption is not None:
         return encrypting.change(context, start, *encryption)
@@ -73,14 +76,19 @@ def alter(
     with temporary_objects.changing(context, local) as catalog:
         # Read within the change: no row comes between.
         held = fill.read(context, table) if table is not None and _asks_rows(action) else None
+        if table is not None and held is not None and spoken().prints_objects:
+            held = fill.rehearsed(context, table, held, said.sql, tokens)
         change = objects.run(context, said.sql)
         for old, new in change.renamed.items():
             head.refuse_reserved(new[2])
             renames.apply(context, catalog, old, new)
-        objects.refresh(context, catalog, change.altered)
+        renamed = {old: (fold(new[1]), fold(new[2])) for old, new in change.renamed.items()}
+        own = None if table is None else renamed.get(("TABLE", table.schema, table.name), table.key)
+        objects.follow(context, catalog, change, table=own)
         working = None if table is None else catalog.table(*table.key)
         if working is not None:
             _follow(context, catalog, working, held, said, action)
+            postgres_forms.number(context, change, held)
             declarations.require_around(context, catalog, catalog.table(*working.key) or working)
             notices = _noticed(context, working, said)
         comments.keep(context, catalog)
@@ -120,6 +128,8 @@ def _asks_rows(action: Sequence[Token]) -> bool:
     Renames, defaults and dropped columns do not, unless they reach into a STRUCT.
     """
     words = [keyword(token.text) for token in action]
+    if spoken().prints_objects:
+        return postgres_forms.asks_rows(action)
     if words[:1] in (["RENAME"], ["DROP"]):
         return "." in words
     return "DEFAULT" not in words[:5] or words[:1] == ["ADD"]
@@ -143,12 +153,13 @@ def _follow(
         require_spelled(context.policy, table.label, (name for name, _ in columns), known)
     if columns == before and not _given(action):
         if held is not None:
-            fill.tried(context, table, held, said.sql)
+            _tried(context, table, held, said.sql)
         _count_nulls(context, table)
         _settle_tags(context, catalog, table)
         return
     if (
         columns != before
+        and postgres_forms.may_rename(action)
         and len(columns) == len(before)
         and [t for _, t in columns] == [t for _, t in before]
     ):
@@ -157,11 +168,16 @@ def _follow(
         _drop_columns(context, table, columns)
     elif not _added(context, catalog, table, columns, said, action):
         if held is not None:
-            held = fill.tried(context, table, held, said.sql)
+            held = _tried(context, table, held, said.sql)
         elif not _asks_rows(action):
             raise errors.make("internal", detail="required rows were not read")
         _rewrite(context, catalog, table, columns, held, said, action)
     renames.mirror(context, catalog, table.schema, table.name)
+
+
+def _tried(context: Context, table: Table, held: pa.Table, sql: str) -> pa.Table:
+    """The rows as the statement leaves them, unless it was rehearsed on them before it ran."""
+    return held if spoken().prints_objects else fill.tried(context, table, held, sql)
 
 
 def _added(

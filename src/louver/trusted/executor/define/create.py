@@ -21,6 +21,7 @@ from louver.trusted.executor.define import (
     create_as,
     fill,
     new_tables,
+    postgres_forms,
     temporary_objects,
 )
 from louver.trusted.executor.define import temporary_tables as tables_temporary
@@ -35,6 +36,7 @@ from louver.trusted.executor.settings import EXPRESSION_SETTINGS
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import HomeObject
 
 NOT_GIVEN: Mapping[str, declare.Declared] = {}
@@ -51,6 +53,7 @@ def create(
     are ENC.
     """
     start = head.read(tokens)
+    postgres_forms.require_new(context, start, text.home, tokens)
     if start.temporary and start.kind == "TABLE":
         return tables_temporary.create(context, text, tokens, parameters, start.target[1])
     position = temporary_objects.resolved(context, start)
@@ -89,6 +92,7 @@ def _table(
     with transaction.writing(context, schema_changed=True) as catalog:
         change = objects.run(context, said.sql)
         objects.forget(context, catalog, change.removed)
+        objects.follow(context, catalog, change, "TABLE")
         for kind, schema, name in change.added:
             if kind != "TABLE":
                 continue
@@ -100,7 +104,8 @@ def _table(
             declared = {**said.columns, **(every if given is None else given)}
             protection = tables.protect(context, label, columns, declared, generated)
             table = new_tables.stored(context, catalog, (schema, name), columns, protection)
-            objects.remember(context, catalog, HomeObject("TABLE", schema, name, stored))
+            made = objects.printed(context, HomeObject("TABLE", schema, name, stored))
+            objects.remember(context, catalog, made)
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table) + new_tables.noticed(context, table)
     return Answer(notices=notices)
@@ -108,7 +113,7 @@ def _table(
 
 def _require_defaults(context: Context, generated: frozenset[str]) -> None:
     """What a generated column holds must be what every other session would compute."""
-    changed = context.local.changed(EXPRESSION_SETTINGS) if generated else []
+    changed = context.local.settings_changed(EXPRESSION_SETTINGS) if generated else []
     if changed:
         statement = f"A generated column where {changed[0]} is set (begin a new session)"
         raise errors.make("sql.unsupported", statement=statement)
@@ -140,13 +145,20 @@ def _at_home(
         before = indexes.wanted(catalog, indexed) if indexed is not None else []
         # Read within the change: no row comes between.
         rows_before = fill.read(context, table) if table is not None else None
+        rehearsed = rows_before is not None and spoken().prints_objects
+        if table is not None and rows_before is not None and rehearsed:
+            fill.rehearsed(context, table, rows_before, text.home, tokens)
         change = objects.run(context, text.home, values, macros=start.kind == "MACRO")
-        if table is not None and rows_before is not None:
+        if table is not None and rows_before is not None and not rehearsed:
             fill.tried(context, table, rows_before, text.home)
         objects.forget(context, catalog, change.removed)
+        objects.refresh(context, catalog, change.altered)
         for key, schema, name in change.added:
             kind = "MACRO" if key == "MACRO TABLE" else key
-            objects.remember(context, catalog, HomeObject(kind, schema, name, text.home))
+            postgres_forms.require_kind(context, start, kind)
+            item = objects.printed(context, HomeObject(kind, schema, name, text.home))
+            postgres_forms.require_body(context, item)
+            objects.remember(context, catalog, item)
         if table is not None:
             from louver.trusted.executor.define import tagging
 

@@ -30,6 +30,7 @@ from louver.trusted.executor.stated import Stated
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer, trees
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import information_flow, permit
 from louver.trusted.planner.write.information_flow import Flow
 from louver.trusted.planner.write.reads import Reads, Secrets
@@ -123,12 +124,14 @@ def run(
     with transaction.writing(context, schema_changed=True) as catalog:
         change = objects.run(context, statement, values)
         objects.forget(context, catalog, change.removed)
+        objects.follow(context, catalog, change, "TABLE")
         for kind, schema, name in change.added:
             if kind == "TABLE":
                 table = _stored(context, catalog, (schema, name), parts, sources, rows)
                 notices += cardinality.declared(table) + new_tables.noticed(context, table)
     # Of several statements DuckDB reports no count.
-    count = -1 if by_rows else rows.num_rows if rows is not None else 0
+    uncounted = by_rows or (parts.empty and spoken().prints_objects)
+    count = -1 if uncounted else rows.num_rows if rows is not None else 0
     return Answer(
         affected=count, times_ms=answer.times_ms, remote_sql=answer.remote_sql, notices=notices
     )

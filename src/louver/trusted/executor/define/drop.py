@@ -45,7 +45,7 @@ def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
         indexed = _tables_of_indexes(catalog, change.removed)
         before = [indexes.wanted(catalog, table) for table in indexed]
         objects.forget(context, catalog, change.removed)
-        objects.refresh(context, catalog, change.altered)
+        objects.follow(context, catalog, change)
         for table, former in zip(indexed, before, strict=True):
             from louver.trusted.executor.define import tagging
 

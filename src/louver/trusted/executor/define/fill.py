@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Sequence
 
-from louver.names import quoted
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver.names import keyword, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.local import Filled
+from louver.trusted.planner.write.reads import names_of, tables_named
 from louver.trusted.vault.catalog import Table
 
 
@@ -24,6 +29,22 @@ def tried(context: Context, table: Table, rows: pa.Table, sql: str) -> pa.Table:
     The engine's own error comes up where the rows do not allow it: duplicates, NULLs, failed casts.
     """
     return context.local.changed_by(table, rows, sql)
+
+
+def rehearsed(
+    context: Context, table: Table, rows: pa.Table, sql: str, tokens: Sequence[Token]
+) -> pa.Table:
+    """The same before the statement runs on the binder, which has all rules of the table, over the
+    rows of what it refers to from now on.
+    """
+    beside = []
+    if "REFERENCES" in {keyword(token.text) for token in tokens}:
+        beside = [t for t in tables_named(context.catalog, names_of(tokens)) if t.id != table.id]
+    filled = [
+        Filled(t.schema, t.name, storage.whole(context.storage, t).drop_columns([storage.ROW_ID]))
+        for t in beside
+    ]
+    return context.local.changed_by(table, rows, sql, filled)
 
 
 def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:

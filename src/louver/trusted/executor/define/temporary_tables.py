@@ -126,7 +126,7 @@ def change(
     if any(keyword(token.text) == "RETURNING" for token in tokens):
         return Answer(rows, home.last_columns, rows.num_rows)
     counted = rows.num_rows == 1 and rows.column_names == ["Count"]
-    return Answer(affected=rows.column(0)[0].as_py() if counted else -1)
+    return Answer(affected=rows.column(0)[0].as_py() if counted else home.last_affected)
 
 
 def _declares(tree: exp.Expr | None) -> bool:

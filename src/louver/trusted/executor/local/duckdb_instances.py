@@ -162,7 +162,9 @@ class DuckDBInstances:
         """A query over rows that stand under a name."""
         return DuckDBConnection(self.workspace).over(name, rows, sql)
 
-    def changed_by(self, table: Table, rows: pa.Table, sql: str) -> pa.Table:
+    def changed_by(
+        self, table: Table, rows: pa.Table, sql: str, _beside: Sequence[Filled] = ()
+    ) -> pa.Table:
         """Run a statement on a table with its rows; what the table is afterwards.
 
         DuckDB's own error comes up where the rows do not allow it: duplicates, NULLs, failed casts.

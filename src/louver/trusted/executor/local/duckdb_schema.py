@@ -191,11 +191,18 @@ class DuckDBSchema(Schema):
         """See `Schema`."""
         return object_texts.resumed_sequence(sequence)
 
-    def draw(self, sequence: SequenceState, count: int) -> None:
+    def declared(self, text: str) -> str:
+        """See `Schema`; there is no ALTER SEQUENCE."""
+        return text[:0]
+
+    def catch_up(self, behind: SequenceState, ahead: SequenceState) -> None:
         """See `Schema`."""
+        count = object_texts.steps_between(behind, ahead)
+        if count <= 0:
+            return
         # What tells a stored sequence from a temporary one, which would come first.
-        database = "" if sequence.temporary else "memory."
-        text = f"{database}{object_texts.sequence_place(sequence)}".replace("'", "''")
+        database = "" if behind.temporary else "memory."
+        text = f"{database}{object_texts.sequence_place(behind)}".replace("'", "''")
         self._rows(f"SELECT max(nextval('{text}')) FROM range({count})")
 
     def count(self, path: str) -> int:

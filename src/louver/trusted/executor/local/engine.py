@@ -131,7 +131,7 @@ class Settings(Protocol):
     def change_setting(self, name: str, sql: str) -> None:
         """Run a SET or RESET wherever something is computed or shown."""
 
-    def changed(self, names: Sequence[str]) -> list[str]:
+    def settings_changed(self, names: Sequence[str]) -> list[str]:
         """Which of these settings the session has changed."""
 
     def change_path(self, sql: str) -> tuple[str, ...]:
@@ -229,6 +229,8 @@ class Workspace(RowQueries, Protocol):
 
     #: names and types of the last answer: of PIVOT they depend on the data
     last_columns: Described
+    #: the rows that the last statement which is no query changed, as its engine says; else -1
+    last_affected: int
 
     def finish(
         self,
@@ -251,8 +253,13 @@ class Workspace(RowQueries, Protocol):
     ) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name."""
 
-    def changed_by(self, table: Table, rows: pa.Table, sql: str) -> pa.Table:
-        """Run a statement on a table with its rows; what the table is afterwards."""
+    def changed_by(
+        self, table: Table, rows: pa.Table, sql: str, beside: Sequence[Filled] = ()
+    ) -> pa.Table:
+        """Run a statement on a table with its rows; what the table is afterwards. Where the
+        dialect `prints_objects`, that is in the binder, with all that is declared, and with the
+        rows ``beside``.
+        """
 
     def write_file(
         self, rows: pa.Table, clauses: str, parameters: Parameters = ()

@@ -149,7 +149,9 @@ class Schema(Protocol):
         """The comments as statements, or those of what is temporary."""
 
     def text_of(self, kind: str, schema: str, name: str) -> str:
-        """The statement that makes a table or view; "" when there is none."""
+        """The statement that makes a table or view; "" when there is none. Where the dialect
+        `prints_objects`, that of any other object as well.
+        """
 
     def columns(self, schema: str, name: str) -> list[ColumnDeclaration]:
         """The columns of a table or view, in order."""
@@ -189,8 +191,13 @@ class Schema(Protocol):
     def resumed(self, sequence: SequenceState) -> str:
         """The statement that makes a sequence which goes on where this one is."""
 
-    def draw(self, sequence: SequenceState, count: int) -> None:
-        """Draw so many values of a sequence."""
+    def declared(self, text: str) -> str:
+        """What a statement of `resumed` says of a sequence beside where it is; "" if no statement
+        ever changes that.
+        """
+
+    def catch_up(self, behind: SequenceState, ahead: SequenceState) -> None:
+        """Have a sequence stand where another instance of it does."""
 
     def count(self, path: str) -> int:
         """The rows of a table, by its name as SQL."""

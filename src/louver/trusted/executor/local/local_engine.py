@@ -42,6 +42,7 @@ class DuckDBLocalEngine(DuckDBKept):
         self._values: dict[str, pa.Array] = {}
         #: names and types of the last answer: of PIVOT they depend on the data
         self.last_columns: list[tuple[str, str]] = []
+        self.last_affected = -1
         self._changed: dict[str, str] = {}
         self.temporary = DuckDBTemporary(self)
         self._repeated = Repeated(self.workspace)
@@ -120,13 +121,13 @@ class DuckDBLocalEngine(DuckDBKept):
             other.rebuild(catalog)
         return other
 
-    def changed(self, names: Sequence[str]) -> list[str]:
+    def settings_changed(self, names: Sequence[str]) -> list[str]:
         """Which of these settings the session has changed."""
         return [name for name in names if name in self._changed]
 
     def reorders_nulls(self) -> bool:
         """Whether the session has said where NULLs, or rows, stand in an order."""
-        return bool(self.changed(("default_null_order", "null_order", "default_order")))
+        return bool(self.settings_changed(("default_null_order", "null_order", "default_order")))
 
     def collated(self) -> bool:
         """Whether texts compare by a collation, which codes of theirs do not know."""

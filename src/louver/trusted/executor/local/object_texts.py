@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import duckdb
 from sqlglot.tokens import Token, TokenType
 
+from louver import errors
 from louver.names import HERE, fold, keyword, quoted
 from louver.trusted.executor.local.local import Place, SequenceState
 from louver.trusted.planner.sql import lexer
@@ -119,6 +120,24 @@ def resumed_sequence(state: SequenceState) -> str:
         return _sequence_text(state, state.start)
     escaped = sequence_place(state).replace("'", "''")
     return f"{_sequence_text(state, state.last)}; SELECT nextval('{escaped}')"
+
+
+def steps_between(behind: SequenceState, ahead: SequenceState) -> int:
+    """How many numbers bring a sequence to another state of it."""
+    step, last, wanted = behind.increment, behind.last, ahead.last
+    if wanted is None:
+        raise errors.make("internal", detail="a sequence of which nothing was drawn")
+    if last == wanted:
+        return 0
+    first, drawn = (behind.start, 1) if last is None else (last, 0)
+    way = wanted - first
+    if way * step >= 0 and way % step == 0:
+        return int(drawn + way // step)
+    if not behind.cycle:
+        return 0
+    low, high = behind.low, behind.high
+    again, end = (low, high) if step > 0 else (high, low)
+    return int(drawn + (end - first) // step + 1 + (wanted - again) // step)
 
 
 def sequence_place(state: SequenceState) -> str:

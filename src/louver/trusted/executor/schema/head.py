@@ -10,6 +10,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword, own_schemas
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import DATABASE
 
 KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCTION")
@@ -52,12 +53,17 @@ def read(tokens: Sequence[Token]) -> Head:
         modifiers.add(keyword(tokens[at].text))
         at += 1
     kind = keyword(tokens[at].text) if at < len(tokens) else ""
+    if kind == "DOMAIN" and spoken().prints_objects:
+        kind = "TYPE"
     if kind not in KINDS:
         raise errors.make("sql.unsupported", statement=f"{verb} {kind}".strip())
     at += 1
     conditional = at < len(tokens) and keyword(tokens[at].text) == "IF"
     if conditional:
         at += 3 if verb == "CREATE" else 2
+    if spoken().prints_objects and kind in ("TABLE", "INDEX"):
+        while at < len(tokens) and keyword(tokens[at].text) in ("ONLY", "CONCURRENTLY"):
+            at += 1
     name, at = names(tokens, at)
     if not name and not (kind == "INDEX" and verb == "CREATE"):
         raise errors.make("sql.syntax", detail=f"{verb} {kind} without a name")

@@ -10,8 +10,9 @@ from louver.names import fold
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import object_texts
 from louver.trusted.executor.local.local import RANKS, Key, Parameters, Schema, Seen
-from louver.trusted.executor.schema import head
+from louver.trusted.executor.schema import head, sequences
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.types import with_collation
 
@@ -95,7 +96,8 @@ def remember(context: Context, catalog: Catalog, item: HomeObject) -> None:
     """Put an object into the catalog and the workspace; the binder has it already. It replaces one
     of the same name that could not be defined, which the local DuckDB does not know.
     """
-    item.path = context.local.path.schemas
+    printed = context.local.dialect.prints_objects
+    item.path = [] if printed else context.local.path.schemas
     catalog.objects = [o for o in catalog.objects if key_of(o) != key_of(item)] + [item]
     context.local.unresolved = [o for o in context.local.unresolved if o in catalog.objects]
     sort(catalog)
@@ -110,18 +112,60 @@ def remember(context: Context, catalog: Catalog, item: HomeObject) -> None:
         context.local.resolve(catalog)
 
 
+def follow(
+    context: Context,
+    catalog: Catalog,
+    change: Change,
+    *spared: str,
+    table: tuple[str, str] | None = None,
+) -> None:
+    """Have the catalog's list say what a statement did beside what it is about, where the engine
+    prints every object: sequences that come and go with columns, views that name a renamed one.
+    Keys of the ``spared`` kinds that were added are remembered otherwise, and what became of the
+    columns of ``table`` is followed otherwise.
+    """
+    if not context.local.dialect.prints_objects:
+        refresh(context, catalog, change.altered)
+        return
+    for kind, schema, name in change.altered:
+        if kind == "TABLE" and (fold(schema), fold(name)) != table:
+            _require_columns(context, catalog, schema, name)
+    forget(context, catalog, [key for key in change.removed if key[0] not in spared])
+    for kind, schema, name in change.added:
+        if kind not in spared:
+            item = HomeObject(kind, schema, name, introspected(context, kind, schema, name))
+            remember(context, catalog, item)
+    refresh(context, catalog, change.altered)
+
+
+def _require_columns(context: Context, catalog: Catalog, schema: str, name: str) -> None:
+    """Refuse a statement that changes the columns of a table which it is not about."""
+    known = catalog.table(schema, name)
+    before = [] if known is None else [(column.name, column.type) for column in known.columns]
+    if before != described(context, schema, name):
+        statement = f"A statement that changes the columns of {name}, which it does not name,"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
 def sort(catalog: Catalog) -> None:
     """Put the objects into the order in which they are rebuilt: stored ones without others."""
     catalog.objects.sort(key=lambda item: (item.temporary, RANKS.index(item.kind)))
 
 
 def introspected(context: Context, kind: str, schema: str, name: str) -> str:
-    """The statement that makes a table or view, as the local DuckDB has it."""
+    """The statement that makes a table or view, as the local engine has it."""
     return context.local.schema.text_of(kind, schema, name)
 
 
+def printed(context: Context, item: HomeObject) -> HomeObject:
+    """A new object as the catalog keeps it: the user's text, or what the engine prints."""
+    if context.local.dialect.prints_objects:
+        item.sql = introspected(context, item.kind, item.schema, item.name)
+    return item
+
+
 def described(context: Context, schema: str, name: str) -> list[tuple[str, str]]:
-    """Names and types of a table's columns, as DESCRIBE prints them, with their collations."""
+    """Names and types of a table's columns, the catalog's, with their collations."""
     return described_in(context.local.schema, schema, name)
 
 
@@ -131,12 +175,20 @@ def described_in(source: Schema, schema: str, name: str) -> list[tuple[str, str]
     statement = source.text_of("TABLE", schema, name)
     known = head.collations(statement) if "COLLATE" in statement else {}
     types = {column: with_collation(collation) for column, collation in known.items()}
-    return [(column.name, types.get(fold(column.name), column.type)) for column in columns]
+    named = spoken().catalog_type
+    return [(column.name, types.get(fold(column.name)) or named(column.type)) for column in columns]
 
 
 def refresh(context: Context, catalog: Catalog, altered: Iterable[Key]) -> None:
     """Write tables and views that DuckDB shows otherwise than before anew into the list."""
-    known = {(k, fold(s), fold(n)) for k, s, n in altered if k in ("TABLE", "VIEW")}
+    every = context.local.dialect.prints_objects
+    kinds = RANKS if every else ("TABLE", "VIEW")
+    known = {(k, fold(s), fold(n)) for k, s, n in altered if k in kinds}
     for item in catalog.objects:
         if (item.kind, fold(item.schema), fold(item.name)) in known:
             item.sql = introspected(context, item.kind, item.schema, item.name) or item.sql
+            if every:
+                if item.kind == "SEQUENCE":
+                    sequences.let_go(context, (fold(item.schema), fold(item.name)))
+                context.local.forget(item.kind, item.schema, item.name)
+                context.local.mirror(item, catalog)

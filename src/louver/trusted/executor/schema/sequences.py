@@ -22,7 +22,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.engine import LocalEngine
-from louver.trusted.executor.local.local import Place, Schema, SequenceState
+from louver.trusted.executor.local.local import Place, SequenceState
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.catalog_store import CatalogStore
 
@@ -56,6 +56,8 @@ def states(local: LocalEngine, catalog: Catalog) -> dict[Place, SequenceState]:
     if not stored:
         return {}
     here, there = (schema.sequences() for schema in local.schemas)
+    # The binder alone knows whose column a sequence goes with.
+    there = {p: replace(s, sql=here[p].sql) for p, s in there.items() if p in here}
     by_name: dict[Place, SequenceState] = {}
     for position, item in stored.items():
         drawn = [
@@ -96,30 +98,7 @@ def bring(local: LocalEngine, ahead: Mapping[Place, SequenceState]) -> None:
         known = schema.sequences()
         for position, state in ahead.items():
             if position in known:
-                _catch_up(schema, known[position], state)
-
-
-def _catch_up(schema: Schema, behind: SequenceState, ahead: SequenceState) -> None:
-    """Draw as many numbers as another instance has drawn since."""
-    count = _between(behind, ahead)
-    if count > 0:
-        schema.draw(behind, count)
-
-
-def _between(behind: SequenceState, ahead: SequenceState) -> int:
-    """How many numbers bring a sequence to another state of it."""
-    step, last, wanted = behind.increment, behind.last, _last_of(ahead)
-    if last == wanted:
-        return 0
-    first, drawn = (behind.start, 1) if last is None else (last, 0)
-    way = wanted - first
-    if way * step >= 0 and way % step == 0:
-        return int(drawn + way // step)
-    if not behind.cycle:
-        return 0
-    low, high = behind.low, behind.high
-    again, end = (low, high) if step > 0 else (high, low)
-    return int(drawn + (end - first) // step + 1 + (wanted - again) // step)
+                schema.catch_up(known[position], state)
 
 
 def _progress(state: SequenceState) -> int:
@@ -153,6 +132,8 @@ class Claim:
     stored: str
     seen: str
     end: int
+    #: the last number that the session has drawn
+    at: int
     #: what it is once the open transaction is committed, which saves the catalog
     pending: Claim | None = None
 
@@ -187,10 +168,10 @@ class Claims(dict[Place, Claim]):
         """A claimed sequence as the catalog is to have it, which has a new version."""
         claim = self[position]
         if item.sql == claim.own or _is_held(claim, position, state):
-            claim.pending = replace(claim, own=item.sql)
+            claim.pending = replace(claim, own=item.sql, at=_last_of(state))
         elif claim.seen == claim.stored:
             text, end = item.sql, _last_of(state)
-            claim.pending = Claim(claim.id, text, text, text, end)
+            claim.pending = Claim(claim.id, text, text, text, end, end)
         else:
             del self[position]
             raise errors.make("catalog.conflict")
@@ -233,9 +214,9 @@ def cover(context: Context) -> bool:
     save(context.local, context.catalog)
     for position in drawn:
         if (claim := claims.of(position, items[position])) is not None:
-            claim.own = items[position].sql
+            claim.own, claim.at = items[position].sql, _last_of(drawn[position])
             if claim.pending is not None:
-                claim.pending.own = claim.own
+                claim.pending.own, claim.pending.at = claim.own, claim.at
     return False
 
 
@@ -269,12 +250,17 @@ def carry(context: Context, loaded: Catalog) -> None:
         if item is None or item.id != claim.id or claims.of(position, before.get(position)) is None:
             del claims[position]
             continue
+        declared = context.local.schema.declared
+        if declared(item.sql) != declared(claim.seen):
+            # Others go on behind the block, so what is left of it is given up.
+            del claims[position]
+            continue
         claim.own = before[position].sql
         if state is not None and _is_held(claim, position, state):
-            claim.own = context.local.schema.resumed(state)
+            claim.own, claim.at = context.local.schema.resumed(state), _last_of(state)
         elif state is not None:
             # What was drawn beyond the block is in no row.
-            claim.own = claim.stored
+            claim.own, claim.at = claim.stored, claim.end
         if claim.own == claim.stored != item.sql:
             # No number is left of the block, and others were claimed since.
             del claims[position]
@@ -301,13 +287,36 @@ def release(context: Context) -> None:
     claims.clear()
 
 
+def settle(context: Context) -> None:
+    """Before sequences are declared otherwise: have no block behind which others have claimed."""
+    claims = context.state.cache(Claims)
+    if context.in_transaction or all(claim.seen == claim.stored for claim in claims.values()):
+        return
+    release(context)
+    # What the session knows of its sequences is to be loaded anew.
+    claims.clear()
+    context.catalog.version = 0
+
+
+def let_go(context: Context, position: Place) -> None:
+    """Give up the block of a sequence that is declared otherwise: the catalog that is saved says
+    where the session stands, and others go on from there.
+    """
+    claim = context.state.cache(Claims).pop(position, None)
+    if claim is not None and claim.seen != claim.stored:
+        statement = "A change of a sequence that others draw from, within a transaction,"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
 def _is_held(claim: Claim | None, position: Place, state: SequenceState) -> bool:
     """Whether a sequence stands within the session's block."""
     if position[0] == TEMPORARY:
         return True
     if claim is None or state.last is None:
         return False
-    return (claim.end - state.last) * state.increment >= 0
+    step = state.increment
+    # What goes back is no part of a block: others are to go on from there as well.
+    return (claim.end - state.last) * step >= 0 and (state.last - claim.at) * step >= 0
 
 
 def _may_claim(context: Context, lacking: Mapping[Place, SequenceState]) -> bool:
@@ -341,7 +350,7 @@ def _claim(context: Context, lacking: Mapping[Place, SequenceState]) -> None:
             text = context.local.schema.resumed(replace(state, last=end))
             item.sql, item.id = text, item.id or secrets.token_hex(8)
             own_text = context.local.schema.resumed(state)
-            fresh[position] = Claim(item.id, own_text, text, text, end)
+            fresh[position] = Claim(item.id, own_text, text, text, end, _last_of(state))
         return True
 
     context.store.amend(context.catalog, add)

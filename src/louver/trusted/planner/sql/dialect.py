@@ -84,6 +84,13 @@ class Dialect:
     fails_whole: bool = False
     #: what says which semicolons end a statement, where bodies of functions hold some
     nesting: Callable[[], Nesting | None] = lambda: None
+    #: types whose values are objects of the schema, which a text names
+    names_objects: frozenset[str] = frozenset()
+    #: functions that change a sequence
+    draws: frozenset[str] = frozenset(("nextval",))
+    #: whether the engine prints every kind of object, in full names and with all that has become
+    #: of it, so that the catalog keeps what is printed instead of the user's text
+    prints_objects: bool = False
     #: the schemas that every database has
     schemas: OwnSchemas = DUCKDB_SCHEMAS
     #: raises for names of a changed catalog, beside those before, that are one without capitals

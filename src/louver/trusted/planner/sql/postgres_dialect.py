@@ -172,6 +172,23 @@ DIALECT = Dialect(
     has_own_statements=True,
     fails_whole=True,
     nesting=PostgresNesting,
+    names_objects=frozenset(
+        (
+            "regclass",
+            "regtype",
+            "regproc",
+            "regprocedure",
+            "regoper",
+            "regoperator",
+            "regnamespace",
+            "regrole",
+            "regconfig",
+            "regdictionary",
+            "regcollation",
+        )
+    ),
+    draws=frozenset(("nextval", "setval")),
+    prints_objects=True,
     own_type=postgres_types.own_type,
     schemas=OwnSchemas("public", "pg_temp", "pg_temp", database="", path_is_all=True),
     words=_words,

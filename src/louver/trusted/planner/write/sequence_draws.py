@@ -12,6 +12,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import fold
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import grammar, permit, relation
 from louver.trusted.planner.write.grammar import DRAW
 from louver.trusted.planner.write.reads import (
@@ -40,7 +41,8 @@ def _draws_in_objects(catalog: Catalog, tokens: Sequence[Token]) -> bool:
 
 
 def _draws_itself(tokens: Sequence[Token]) -> bool:
-    return any(fold(t.text) == DRAW for t in tokens if t.token_type not in STRINGS)
+    draws = spoken().draws
+    return any(fold(t.text) in draws for t in tokens if t.token_type not in STRINGS)
 
 
 def of_drawing(reads: Reads, tokens: Sequence[Token]) -> Secrets:

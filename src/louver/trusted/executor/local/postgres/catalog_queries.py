@@ -7,8 +7,16 @@ from louver.names import folded_sql
 _OURS = r"n.nspname !~ '^pg_(catalog|toast|temp_)' AND n.nspname <> 'information_schema'"
 _IS_TABLE = f"{folded_sql('n.nspname::text')} = $1 AND {folded_sql('c.relname::text')} = $2"
 _FROM = "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-#: Of sequences, all but those of identity columns, which come with their tables.
-_ALONE = "NOT EXISTS (SELECT 1 FROM pg_depend AS e WHERE e.objid = c.oid AND e.deptype = 'i')"
+#: The column that a sequence goes with, and whether it is an identity column.
+_OWNER = (
+    "LEFT JOIN pg_depend AS e ON e.classid = 'pg_class'::regclass AND e.objid = c.oid"
+    " AND e.refclassid = 'pg_class'::regclass AND e.deptype IN ('a', 'i') AND e.refobjsubid > 0"
+)
+_OWNING = (
+    "(SELECT format('%I.%I.%I', m.nspname, q.relname, a.attname) FROM pg_class AS q"
+    " JOIN pg_namespace AS m ON m.oid = q.relnamespace JOIN pg_attribute AS a ON a.attrelid = q.oid"
+    " WHERE q.oid = e.refobjid AND a.attnum = e.refobjsubid)"
+)
 _PLACE = "format('%I.%I', n.nspname, c.relname)"
 #: Kind, schema, name, number, what else is needed to print it, and a text that changes with it.
 OBJECTS = rf"""
@@ -25,8 +33,9 @@ WHERE {_OURS} AND (t.typtype IN ('e', 'd', 'r') OR (t.typtype = 'c' AND EXISTS
     (SELECT 1 FROM pg_class AS c WHERE c.oid = t.typrelid AND c.relkind = 'c')))
 UNION ALL
 SELECT 'SEQUENCE', n.nspname::text, c.relname::text, c.oid, '',
-    concat_ws(' ', s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcycle)
-{_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid WHERE {_OURS} AND {_ALONE}
+    concat_ws(' ', format_type(s.seqtypid, NULL), s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
+    s.seqcache, s.seqcycle, e.deptype, {_OWNING})
+{_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid {_OWNER} WHERE {_OURS}
 UNION ALL
 SELECT 'TABLE', n.nspname::text, c.relname::text, c.oid, '',
     (SELECT string_agg(concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
@@ -143,8 +152,11 @@ SELECT n.nspname::text, x.relname::text, c.relname::text, pg_get_indexdef(x.oid)
 WHERE {_OURS} AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = x.oid)
 ORDER BY x.relname
 """
+#: Sequences as they are declared, and where the numbers of one are read.
 SEQUENCES = f"""
 SELECT n.nspname::text, c.relname::text, c.relpersistence = 't', s.seqstart, s.seqincrement,
-    s.seqmin, s.seqmax, s.seqcycle, pg_sequence_last_value(c.oid), c.oid
-{_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid
+    s.seqmin, s.seqmax, s.seqcycle, format_type(s.seqtypid, NULL), s.seqcache, e.deptype = 'i',
+    {_OWNING},
+    format('SELECT last_value, is_called FROM %I.%I', n.nspname, c.relname)
+{_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid {_OWNER} ORDER BY c.oid
 """

@@ -39,8 +39,8 @@ FROM pg_constraint WHERE conrelid = $1 AND conislocal AND contype IN ('p', 'u', 
 ORDER BY position(contype::text IN 'npucxf'), oid
 """
 _SEQUENCE = """
-SELECT n.nspname::text, c.relname::text, format_type(s.seqtypid, NULL), s.seqincrement, s.seqmin,
-    s.seqmax, s.seqstart, s.seqcache, s.seqcycle, c.relpersistence = 't'
+SELECT format('%I.%I', n.nspname, c.relname), s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
+    s.seqcache, s.seqcycle
 FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE s.seqrelid = $1
 """
@@ -72,11 +72,11 @@ def table(
     row = fetched(connection, _TABLE, oid)[0]
     schema, name, persistence, partitions, bound, parents = row
     is_temporary = temporary or persistence == "t"
-    target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {_place(schema, name)}"
+    target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {place(schema, name)}"
     constraints = fetched(connection, _CONSTRAINTS, oid)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
-        _column(connection, column, named)
+        _column(connection, column, named, temporary=temporary)
         for column in fetched(connection, _COLUMNS, oid)
         if column[7] or temporary
     ]
@@ -95,15 +95,22 @@ def table(
     return sql + (f" PARTITION BY {partitions}" if partitions and not temporary else "")
 
 
-def _column(connection: PostgresConnection, column: tuple[Any, ...], named: dict[str, str]) -> str:
+def _column(
+    connection: PostgresConnection,
+    column: tuple[Any, ...],
+    named: dict[str, str],
+    *,
+    temporary: bool,
+) -> str:
     name, type_, not_null, identity, generated, expression, collation, _, sequence = column
     text = f"{quoted(name)} {type_}"
     if collation:
         text += f" COLLATE {collation}"
     if identity:
         kind = "ALWAYS" if identity == "a" else "BY DEFAULT"
-        options = sequence_options(fetched(connection, _SEQUENCE, sequence)[0])
-        text += f" GENERATED {kind} AS IDENTITY ({options})"
+        path, *options = fetched(connection, _SEQUENCE, sequence)[0]
+        named_so = "" if temporary else f"SEQUENCE NAME {path} "
+        text += f" GENERATED {kind} AS IDENTITY ({named_so}{_options(*options)})"
     elif generated:
         text += f" GENERATED ALWAYS AS ({expression}) {'STORED' if generated == 's' else 'VIRTUAL'}"
     elif expression is not None:
@@ -113,17 +120,34 @@ def _column(connection: PostgresConnection, column: tuple[Any, ...], named: dict
     return text
 
 
-def sequence(connection: PostgresConnection, oid: int, start: int | None = None) -> str:
-    """CREATE SEQUENCE; on demand with another first value."""
-    row = fetched(connection, _SEQUENCE, oid)[0]
-    options = sequence_options(row if start is None else (*row[:6], start, *row[7:]))
-    target = f"TEMP SEQUENCE {quoted(row[1])}" if row[9] else f"SEQUENCE {_place(*row[:2])}"
-    return f"CREATE {target} AS {row[2]} {options}"
+def sequence(row: tuple[Any, ...]) -> str:
+    """CREATE SEQUENCE of a row of `catalog_queries.SEQUENCES`, and whose column it goes with. The
+    one of an identity column comes with its table, so it is made only where there is none.
+    """
+    (
+        schema,
+        name,
+        temporary,
+        start,
+        increment,
+        low,
+        high,
+        cycle,
+        type_,
+        cache,
+        identity,
+        owner,
+        _,
+    ) = row
+    target = f"TEMP SEQUENCE {quoted(name)}" if temporary else f"SEQUENCE {place(schema, name)}"
+    target = target.replace("SEQUENCE ", "SEQUENCE IF NOT EXISTS ", 1) if identity else target
+    options = _options(increment, low, high, start, cache, cycle)
+    owned = f"; ALTER SEQUENCE {place(schema, name)} OWNED BY {owner}" if owner else ""
+    return f"CREATE {target} AS {type_} {options}" + ("" if identity else owned)
 
 
-def sequence_options(row: tuple[Any, ...]) -> str:
+def _options(increment: int, low: int, high: int, start: int, cache: int, cycle: bool) -> str:
     """What a sequence is declared by."""
-    _, _, _, increment, low, high, start, cache, cycle, _ = row
     return (
         f"INCREMENT BY {increment} MINVALUE {low} MAXVALUE {high} START WITH {start}"
         f" CACHE {cache} {'CYCLE' if cycle else 'NO CYCLE'}"
@@ -140,7 +164,7 @@ def view(connection: PostgresConnection, oid: int) -> str:
         oid,
     )[0]
     options = f" WITH ({row[3]})" if row[3] else ""
-    return f"CREATE VIEW {_place(row[0], row[1])}{options} AS {row[2].rstrip('; ')}"
+    return f"CREATE VIEW {place(row[0], row[1])}{options} AS {row[2].rstrip('; ')}"
 
 
 def function(connection: PostgresConnection, oid: int) -> str:
@@ -184,5 +208,6 @@ def type_(connection: PostgresConnection, oid: int, kind: str, name: str) -> str
     return " ".join([*words, *([checks] if checks else [])])
 
 
-def _place(schema: str, name: str) -> str:
+def place(schema: str, name: str) -> str:
+    """The full name of an object."""
     return f"{quoted(schema)}.{quoted(name)}"

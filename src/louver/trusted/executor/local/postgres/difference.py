@@ -59,7 +59,7 @@ def run(
     Raises:
         errors.Error: PostgreSQL's own, where the statement fails on these rows.
     """
-    places, nodes = _fill(connection, filled)
+    places, nodes = fill(connection, filled)
     watched = [table for table in filled if table.is_watched]
     checks = [] if deferred else ["SET CONSTRAINTS ALL IMMEDIATE"]
     with translated(sql):
@@ -87,7 +87,7 @@ def _after(table: Filled) -> tuple[str, list[object]]:
     ), []
 
 
-def _fill(
+def fill(
     connection: PostgresConnection, filled: Sequence[Filled]
 ) -> tuple[dict[str, pa.Table], dict[str, list[object]]]:
     """Put the rows of tables into them; their places in order, and the numbers of their files.

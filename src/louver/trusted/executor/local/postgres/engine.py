@@ -33,6 +33,7 @@ from louver.trusted.executor.local.postgres.instances import (
 from louver.trusted.executor.local.postgres.schema import PostgresSchema
 from louver.trusted.executor.local.postgres.session_settings import PostgresSettings, refuse
 from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
+from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -51,6 +52,7 @@ class PostgresLocalEngine(PostgresSettings):
         super().__init__()
         #: names and types of the last answer
         self.last_columns: Described = []
+        self.last_affected = -1
         self._views: dict[tuple[str, str, str], HomeObject] = {}
         self._temporary = PostgresTemporary(self)
         self._files = unused.NoFiles()
@@ -122,7 +124,10 @@ class PostgresLocalEngine(PostgresSettings):
     def define(self, item: HomeObject, catalog: Catalog) -> None:
         """See `Lifecycle`."""
         with path_instead(self.binder, item.path):
-            self.binder.execute(item.sql)
+            if item.kind != "SEQUENCE":
+                self.binder.execute(item.sql)
+            elif (made := _statements(item)[0])[: len(_OF_IDENTITY)] != _OF_IDENTITY:
+                self.binder.execute(made)
         self.mirror(item, catalog)
 
     def mirror(self, item: HomeObject, catalog: Catalog) -> None:
@@ -135,15 +140,21 @@ class PostgresLocalEngine(PostgresSettings):
         if item.kind == "VIEW":
             self._views[item.kind, fold(item.schema), fold(item.name)] = item
             return
-        schema = f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"
+        texts = [item.sql]
+        if item.kind == "SCHEMA":
+            texts = [f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"]
+        elif item.kind == "SEQUENCE":
+            texts = [sql for sql in _statements(item) if not sql.startswith("ALTER")]
         try:
             with path_instead(self.workspace, item.path):
-                self.workspace.execute(schema if item.kind == "SCHEMA" else item.sql)
+                for sql in texts:
+                    self.workspace.execute(sql)
         except errors.Error:
             if item.kind != "MACRO":
                 raise
             # A function whose body PostgreSQL reads at once needs its tables too.
             self._views[item.kind, fold(item.schema), fold(item.name)] = item
+            return
 
     def resolve(self, catalog: Catalog) -> None:
         """See `Lifecycle`; in as many passes as the objects' needs take."""
@@ -157,6 +168,17 @@ class PostgresLocalEngine(PostgresSettings):
                     self.unresolved.append(item)
         for item in filter(lambda other: other.kind == "TABLE", tuple(self.unresolved)):
             self.define(item, catalog)
+        self._settle(catalog)
+
+    def _settle(self, catalog: Catalog) -> None:
+        """Have sequences go with their columns, and stand where they stood."""
+        items = [item for item in catalog.objects if item.kind == "SEQUENCE"]
+        for item in items:
+            for sql in _statements(item)[1:]:
+                self.binder.execute(sql)
+        for connection in self.instances if items else ():
+            # No number of before was drawn in this session.
+            connection.execute("DISCARD SEQUENCES")
 
     def forget(self, kind: str, schema: str, name: str) -> None:
         """See `Lifecycle`."""
@@ -279,7 +301,7 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Workspace`; in a transaction that is undone, unless something is kept."""
         from louver.trusted.executor.local.postgres import finishing
 
-        self.last_columns, rows = finishing.finished(
+        self.last_affected, self.last_columns, rows = finishing.finished(
             self.workspace,
             answers,
             [*self._views.values()],
@@ -305,14 +327,16 @@ class PostgresLocalEngine(PostgresSettings):
         """See `RowQueries`."""
         return self.workspace.over(name, rows, sql)
 
-    def changed_by(self, table: Table, rows: pa.Table, sql: str) -> pa.Table:
+    def changed_by(
+        self, table: Table, rows: pa.Table, sql: str, beside: Sequence[Filled] = ()
+    ) -> pa.Table:
         """See `Workspace`."""
-        columns = [(column.name, column.type) for column in table.columns]
-        with self.workspace.undone():
-            self.workspace.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.schema)}")
-            self.workspace.create(table.local_name, columns, rows)
-            self.workspace.execute(sql)
-            return self.workspace.fetch_arrow(f"SELECT * FROM {table.local_name}")
+        from louver.trusted.executor.local.postgres import difference
+
+        with self.binder.undone():
+            difference.fill(self.binder, [Filled(table.schema, table.name, rows), *beside])
+            self.binder.execute(sql)
+            return self.binder.fetch_arrow(f"SELECT * FROM {table.local_name}")
 
     def write_file(
         self, rows: pa.Table, clauses: str, parameters: Parameters = ()
@@ -329,12 +353,25 @@ class PostgresLocalEngine(PostgresSettings):
         return plain_values.plain(rows)
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
-        """See `Workspace`; those of psycopg 3."""
-        return self.workspace.python_rows(rows)
+        """See `Workspace`; those of psycopg 3. The binder alone has the tables that values of
+        types like `regclass` mean.
+        """
+        names = (f.type.type_name for f in rows.schema if isinstance(f.type, pa.OpaqueType))
+        by_binder = not DIALECT.names_objects.isdisjoint(name.removesuffix("[]") for name in names)
+        return (self.binder if by_binder else self.workspace).python_rows(rows)
 
     def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
         """See `Workspace`."""
         refuse("frames of DuckDB's library")
+
+
+#: How the text of the sequence of an identity column begins, which its table makes.
+_OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
+
+
+def _statements(item: HomeObject) -> list[str]:
+    """The statements of a sequence's text: the first makes it, later ones need its table."""
+    return [statement.home for statement in lexer.split(item.sql)]
 
 
 @contextmanager

@@ -40,9 +40,9 @@ def finished(
     *,
     keeps: bool,
     limits: Sequence[str] = (),
-) -> tuple[Described, pa.Table]:
-    """The columns and rows of a query over rows that fill (schema, name). ``views`` are what there
-    is of views, in the order in which they can be made.
+) -> tuple[int, Described, pa.Table]:
+    """The count, columns and rows of a statement over rows that fill (schema, name). ``views`` are
+    what there is of views, in the order in which they can be made.
     """
     needed = _needed(views, sql)
     try:
@@ -54,7 +54,9 @@ def finished(
             workspace, answers, needed, sql, parameters, keeps=keeps, limits=limits, is_printed=True
         )
     with translated(sql):
-        return workspace.described(reply[1]), workspace.table(reply)
+        count = reply[0].rpartition(" ")[2]
+        affected = int(count) if count.isdecimal() else -1
+        return affected, workspace.described(reply[1]), workspace.table(reply)
 
 
 def _run(

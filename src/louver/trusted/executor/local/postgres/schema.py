@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from louver import errors
-from louver.names import fold, quoted
+from louver.names import fold
 from louver.trusted.executor.local.local import (
     RANKS,
     ColumnDeclaration,
@@ -26,6 +26,9 @@ from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.vault.catalog import HomeObject, Table
 
 _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY", "n": "NOT NULL"}
+
+#: What stands between how a sequence is declared and where it is.
+_GOES_ON = "; SELECT pg_catalog.setval"
 
 
 class PostgresSchema(Schema):
@@ -51,8 +54,10 @@ class PostgresSchema(Schema):
     def objects(self) -> list[HomeObject]:
         """See `Schema`."""
         results = []
+        positions = {(s.schema, s.name): self.resumed(s) for s in self.sequences().values()}
         for kind, schema, name, oid, detail, _ in self._rows(queries.OBJECTS):
-            results.append(HomeObject(kind, schema, name, self._text(kind, oid, detail)))
+            text = positions[schema, name] if kind == "SEQUENCE" else self._text(kind, oid, detail)
+            results.append(HomeObject(kind, schema, name, text))
         results.sort(key=lambda item: RANKS.index(item.kind))
         return results + self.comments()
 
@@ -63,8 +68,6 @@ class PostgresSchema(Schema):
         if kind == "TYPE":
             type_kind, _, ordinal = detail.partition(" ")
             return declarations.type_(connection, oid, type_kind, ordinal)
-        if kind == "SEQUENCE":
-            return declarations.sequence(connection, oid)
         if kind == "TABLE":
             return declarations.table(connection, oid)
         return declarations.view(connection, oid) if kind == "VIEW" else detail
@@ -79,11 +82,19 @@ class PostgresSchema(Schema):
 
     def text_of(self, kind: str, schema: str, name: str) -> str:
         """See `Schema`."""
-        rows = self._rows(queries.RELATION, schema, name, "v" if kind == "VIEW" else "rp")
-        if not rows:
-            return ""
-        text = declarations.view if kind == "VIEW" else declarations.table
-        return text(self._connection, rows[0][0])
+        if kind in ("TABLE", "VIEW"):
+            rows = self._rows(queries.RELATION, schema, name, "v" if kind == "VIEW" else "rp")
+            return self._text(kind, rows[0][0], "") if rows else ""
+        if kind == "SEQUENCE":
+            state = self.sequences().get((fold(schema), fold(name)))
+            return "" if state is None else self.resumed(state)
+        if kind == "MACRO":
+            texts = {row[:2]: row[3] for row in self._rows(queries.FUNCTIONS)}
+            return str(texts.get((schema, name), "")).rstrip()
+        for row in self._rows(queries.OBJECTS):
+            if row[:3] == (kind, schema, name):
+                return self._text(kind, row[3], row[4])
+        return ""
 
     def columns(self, schema: str, name: str) -> list[ColumnDeclaration]:
         """See `Schema`."""
@@ -160,32 +171,49 @@ class PostgresSchema(Schema):
         return None
 
     def sequences(self) -> dict[Place, SequenceState]:
-        """See `Schema`; those of identity columns are among them."""
+        """See `Schema`; those of identity columns are among them. There is always a last value, if
+        only the one before the first.
+        """
+        rows = self._rows(queries.SEQUENCES)
+        if not rows:
+            return {}
+        places = self._rows(" UNION ALL ".join(row[-1] for row in rows))
         results = {}
-        for row in self._rows(queries.SEQUENCES):
-            schema, name, temporary, start, increment, low, high, cycle, last, oid = row
-            sql = declarations.sequence(self._connection, oid)
+        for row, (value, is_called) in zip(rows, places, strict=True):
+            schema, name, temporary, start, increment, low, high, cycle = row[:8]
+            last = value if is_called else value - increment
             results[fold(schema), fold(name)] = SequenceState(
-                schema, name, temporary, start, increment, low, high, cycle, last, sql
-            )
+                schema, name, temporary, start, increment, low, high, cycle, last,
+                declarations.sequence(row),
+            )  # fmt: skip
         return results
 
     def resumed(self, sequence: SequenceState) -> str:
-        """See `Schema`."""
-        if sequence.last is None:
+        """See `Schema`; what is said behind its declaration needs the tables, see `settled`."""
+        last, following = sequence.last, (sequence.last or 0) + sequence.increment
+        if last is None or following == sequence.start:
             return sequence.sql
-        following = sequence.last + sequence.increment
-        if not sequence.low <= following <= sequence.high:
-            following = sequence.low if sequence.increment > 0 else sequence.high
-            if not sequence.cycle:
-                # It is used up, which only its last value can say.
-                raise errors.make("sql.unsupported", statement="A sequence that has ended")
-        return sequence.sql.replace(f"START WITH {sequence.start} ", f"START WITH {following} ", 1)
+        place = declarations.place(sequence.schema, sequence.name).replace("'", "''")
+        if sequence.low <= last <= sequence.high:
+            return f"{sequence.sql}{_GOES_ON}('{place}', {last})"
+        return f"{sequence.sql}{_GOES_ON}('{place}', {following}, false)"
 
-    def draw(self, sequence: SequenceState, count: int) -> None:
+    def declared(self, text: str) -> str:
         """See `Schema`."""
-        ordinal = f"{quoted(sequence.schema)}.{quoted(sequence.name)}"
-        self._rows("SELECT max(nextval($1)) FROM generate_series(1, $2)", ordinal, count)
+        return text.rpartition(_GOES_ON)[0] or text
+
+    def catch_up(self, behind: SequenceState, ahead: SequenceState) -> None:
+        """See `Schema`; forward or back, since `setval` and RESTART go back as well."""
+        if ahead.last is None or behind.last == ahead.last:
+            return
+        ordinal = declarations.place(ahead.schema, ahead.name)
+        if ahead.low <= ahead.last <= ahead.high:
+            # `currval` and `lastval` are of the session, and know only what it has drawn.
+            self._rows("SELECT setval($1, $2::bigint, false), nextval($1)", ordinal, ahead.last)
+        else:
+            self._rows(
+                "SELECT setval($1, $2::bigint, false)", ordinal, ahead.last + ahead.increment
+            )
 
     def count(self, path: str) -> int:
         """See `Schema`."""

@@ -64,7 +64,7 @@ class PostgresSettings(PostgresInstances):
             connection.execute(sql)
         self._changed[name] = sql
 
-    def changed(self, names: Sequence[str]) -> list[str]:
+    def settings_changed(self, names: Sequence[str]) -> list[str]:
         """See `Settings`."""
         return [name for name in names if name in self._changed]
 

@@ -1,0 +1,175 @@
+"""ALTER in languages that have several actions in one statement, and more kinds of objects.
+
+A statement's effect is read off the columns before and after it, which tells a rename, a dropped
+column and a new one apart only where all actions are of one sort.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from sqlglot.tokens import Token, TokenType
+
+from louver import errors
+from louver.names import fold, keyword
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.schema import head, objects, sequences
+from louver.trusted.planner.sql.dialect import spoken
+from louver.trusted.vault.catalog import HomeObject
+
+_KINDS = ("SEQUENCE", "INDEX", "TYPE", "SCHEMA")
+_OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
+#: What a table can be told that Louver's own tables on the server would not follow, or that means
+#: nothing on a database without rows.
+_REFUSED = frozenset(
+    ("ENABLE", "DISABLE", "OWNER", "INHERIT", "NO", "ATTACH", "DETACH", "OF", "NOT", "CLUSTER",
+     "REPLICA", "FORCE", "VALIDATE")
+)  # fmt: skip
+_DRAWS = re.compile(r"\b(nextval|setval)\b", re.IGNORECASE)
+_ROWLESS = frozenset(
+    ("SET DEFAULT", "DROP DEFAULT", "DROP NOT", "SET STATISTICS", "SET STORAGE", "SET COMPRESSION",
+     "SET GENERATED", "SET INCREMENT", "SET MINVALUE", "SET MAXVALUE", "SET START", "SET CACHE",
+     "SET CYCLE", "SET NO", "RESTART", "DROP IDENTITY", "ADD GENERATED")
+)  # fmt: skip
+
+
+def kinds(context: Context) -> Sequence[str]:
+    """Kinds of objects beside tables and views that ALTER changes."""
+    return _KINDS if context.local.dialect.prints_objects else ()
+
+
+def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[Token]) -> None:
+    """Refuse new objects whose rows, or whose reads, Louver would not know of."""
+    if not context.local.dialect.prints_objects:
+        return
+    if start.temporary and start.kind != "TABLE":
+        raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind}")
+    if start.kind == "TABLE":
+        words = _outside(tokens[start.end :])
+        refused = words & {"INHERITS", "PARTITION", "OF", "TABLESPACE", "USING"}
+        if refused:
+            raise errors.make("sql.unsupported", statement=f"CREATE TABLE with {min(refused)}")
+    if start.kind == "MACRO":
+        _require_function(sql, tokens)
+
+
+def _outside(tokens: Sequence[Token]) -> set[str]:
+    """The words that stand in no brackets, before a query."""
+    words, depth = set(), 0
+    for token in tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            break
+        if depth == 0 and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING):
+            # PARTITION BY is one token.
+            words |= {*keyword(token.text).split()}
+    return words
+
+
+def _require_function(sql: str, tokens: Sequence[Token]) -> None:
+    """Functions run locally, in a database without tables, and draw no numbers unseen."""
+    words = [keyword(token.text) for token in tokens]
+    at = words.index("LANGUAGE") + 1 if "LANGUAGE" in words else len(words)
+    # A body that is no text is in SQL, which needs not be said.
+    if words[at : at + 1] not in (["SQL"], []):
+        raise errors.make("sql.unsupported", statement="CREATE FUNCTION in a language but SQL")
+    if _DRAWS.search(sql):
+        raise errors.make("sql.unsupported", statement="CREATE FUNCTION that draws from a sequence")
+
+
+def require_kind(context: Context, start: head.Head, kind: str) -> None:
+    """Refuse objects that come along with one which they are not: CREATE SCHEMA … CREATE TABLE."""
+    if context.local.dialect.prints_objects and kind != start.kind:
+        statement = f"CREATE {start.kind} with a {kind} in it (write a statement for each)"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def require_body(context: Context, item: HomeObject) -> None:
+    """Refuse a function that reads tables: the workspace, which has none, reads its body."""
+    if item.kind != "MACRO" or not context.local.dialect.prints_objects:
+        return
+    reader = context.local.reader()
+    try:
+        reader.execute("BEGIN")
+        reader.execute("SET LOCAL check_function_bodies = on")
+        reader.execute(item.sql)
+    except errors.Error as error:
+        statement = f"CREATE FUNCTION that reads tables ({error.message})"
+        raise errors.make("sql.unsupported", statement=statement) from None
+    finally:
+        reader.close()
+
+
+def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None:
+    """Refuse forms whose effect could not be told from the objects before and after it."""
+    if not context.local.dialect.prints_objects:
+        return
+    sequences.settle(context)
+    action = tokens[start.end :]
+    words = [keyword(token.text) for token in action]
+    if start.kind == "TYPE" and (words[:2] != ["ADD", "VALUE"] and words[:2] != ["RENAME", "TO"]):
+        # Values of the type are kept as they were written.
+        raise errors.make("sql.unsupported", statement=f"ALTER TYPE {' '.join(words[:2])}")
+    if start.kind == "SCHEMA" or words[:2] == ["SET", "SCHEMA"]:
+        statement = f"ALTER {start.kind} {'SET SCHEMA' if start.kind != 'SCHEMA' else ''}".strip()
+        raise errors.make("sql.unsupported", statement=statement)
+    if start.kind != "TABLE":
+        return
+    verbs = {keyword(part[0].text) for part in actions(action) if part}
+    refused = verbs & _REFUSED
+    if refused:
+        raise errors.make("sql.unsupported", statement=f"ALTER TABLE {min(refused)}")
+    parts = actions(action)
+    if len(verbs) > 1:
+        statement = "ALTER TABLE with actions of several sorts (write one statement for each)"
+        raise errors.make("sql.unsupported", statement=statement)
+    if len(parts) > 1 and TokenType.USING in {token.token_type for token in action}:
+        statement = "ALTER TABLE with USING beside other actions (write one statement for each)"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def actions(action: Sequence[Token]) -> list[Sequence[Token]]:
+    """The actions of ALTER TABLE, which commas divide."""
+    parts, first, depth = [], 0, 0
+    for position, token in enumerate(action):
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            parts.append(action[first:position])
+            first = position + 1
+    return [*parts, action[first:]]
+
+
+def asks_rows(action: Sequence[Token]) -> bool:
+    """Whether any of the actions changes or tests what the rows hold."""
+    return any(map(_asks_rows, actions(action)))
+
+
+def _asks_rows(part: Sequence[Token]) -> bool:
+    words = [keyword(token.text) for token in part]
+    if words[:1] in (["RENAME"], ["DROP"], ["SET"], ["RESET"]):
+        return False
+    if words[:1] != ["ALTER"]:
+        return True
+    _, at = head.names(part, 2 if words[1:2] == ["COLUMN"] else 1)
+    return " ".join(words[at : at + 2]) not in _ROWLESS and words[at : at + 1] != ["RESTART"]
+
+
+def may_rename(action: Sequence[Token]) -> bool:
+    """Whether columns of other names may be the same ones."""
+    return not spoken().prints_objects or keyword(action[0].text) == "RENAME"
+
+
+def number(context: Context, change: objects.Change, rows: pa.Table | None) -> None:
+    """Have the sequences of new columns stand where the values of the rows end, which were drawn
+    in the workspace.
+    """
+    made = [(fold(key[1]), fold(key[2])) for key in change.added if key[0] == "SEQUENCE"]
+    if not made or rows is None or not rows.num_rows or not spoken().prints_objects:
+        return
+    known = context.local.schema.sequences()
+    for state in (known[position] for position in made):
+        last = state.start + (rows.num_rows - 1) * state.increment
+        context.local.schema.catch_up(state, replace(state, last=last))
