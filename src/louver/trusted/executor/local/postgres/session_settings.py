@@ -12,7 +12,6 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.postgres.instances import PostgresInstances
 
-
 LIMITS = ("statement_timeout", "lock_timeout")
 """Settings that hold for the user's own queries, and not for what the engine does for them."""
 
