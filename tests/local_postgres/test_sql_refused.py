@@ -89,7 +89,8 @@ def test_a_statement_is_refused_and_changes_nothing(twin: PostgresTwin, sql: str
     assert own.error.code in ("postgres.refused", "sql.unsupported")
     assert own.error.sqlstate == "0A000"
     assert (context.ledger.length, context.catalog.version) == (facts, version)
-    assert not (context.in_transaction or context.engine.in_transaction)
+    assert not context.in_transaction
+    assert not context.engine.in_transaction
     assert twin.on_louver("SELECT * FROM t ORDER BY id").rows == ROWS
 
 
