@@ -256,6 +256,8 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         "ALTER TABLE t OWNER TO CURRENT_USER",
         "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
         "ALTER SCHEMA s RENAME TO s2",
+        "CREATE TABLE c (x regclass ENC)",
+        "CREATE TABLE c (x regclass[])",
         "CREATE MATERIALIZED VIEW m AS SELECT 1",
         "CREATE TABLE c (x int) INHERITS (t)",
         "CREATE TABLE c (x int) PARTITION BY RANGE (x)",

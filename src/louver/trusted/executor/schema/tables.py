@@ -82,6 +82,10 @@ def make_column(
     if any(token.text in _NOT_IN_ARROW for token in lexer.tokens(type_)):
         statement = f"A column of type {type_} (keep its values as VARCHAR or JSON)"
         raise errors.make("sql.unsupported", statement=statement)
+    if type_.removesuffix("[]") in spoken().names_objects:
+        # A number that means another object in the next session.
+        statement = f"A column of type {type_} (keep its values as text)"
+        raise errors.make("sql.unsupported", statement=statement)
     column = Column(
         name,
         spoken().catalog_type(type_),
