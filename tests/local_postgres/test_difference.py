@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louver import errors
-from louver.trusted.executor.local.local import Filled, Outcome
+from louver.trusted.executor.local.changed_rows import Filled, Outcome
 from louver.trusted.executor.local.postgres import difference
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from tests.generated import cases

@@ -126,5 +126,5 @@ def test_bodies_with_semicolons_are_one_statement() -> None:
     quoted = "CREATE FUNCTION g() RETURNS integer LANGUAGE sql AS $f$ SELECT (1; SELECT 2 $f$"
     with speaking(DIALECT):
         for text in (function, rule, quoted, "SELECT ';('", "SELECT 1 /* ( ; */"):
-            assert [one.home for one in lexer.split(f"{text}; SELECT 3")] == [text, "SELECT 3"]
+            assert [part.home for part in lexer.split(f"{text}; SELECT 3")] == [text, "SELECT 3"]
         assert len(lexer.split("BEGIN; SELECT 1; END; SELECT $1); SELECT 2")) == 5

@@ -113,11 +113,11 @@ def test_the_isolation_is_the_servers(twin: PostgresTwin) -> None:
         reply = engine._session.run([("SHOW transaction_isolation", [])])[0]
         return reply[2][0][0].as_py()
 
-    for asked, given in (
+    for name, given in (
         ("SERIALIZABLE", "serializable"), ("REPEATABLE READ", "repeatable read"),
         ("READ COMMITTED", "repeatable read"), ("READ UNCOMMITTED", "repeatable read"),
     ):  # fmt: skip
-        twin.louver.execute(f"BEGIN ISOLATION LEVEL {asked}")
+        twin.louver.execute(f"BEGIN ISOLATION LEVEL {name}")
         twin.louver.execute(ALL).fetchall()
         assert level() == given
         assert twin.louver.execute("SHOW transaction_isolation").fetchall() == [(given,)]
@@ -128,10 +128,10 @@ def test_two_who_read_what_the_other_writes_do_not_both_commit(twin: PostgresTwi
     keys = str(shared.key_file())
     with louver.connect(twin.url, keys=keys, language="postgres") as other:
         both = (twin.louver, other)
-        for number, one in enumerate(both, 10):
-            one.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
-            assert one.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
-            one.execute(f"INSERT INTO t VALUES ({number}, 'z', 0)")
+        for number, connection in enumerate(both, 10):
+            connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+            assert connection.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
+            connection.execute(f"INSERT INTO t VALUES ({number}, 'z', 0)")
         twin.louver.execute("COMMIT")
         with pytest.raises(errors.Error) as error:
             other.execute("COMMIT")

@@ -47,7 +47,8 @@ class PostgresTwin:
         number = next(_numbers)
         server = servers.shared()
         self.url = servers.database_url(f"twin_{number}")
-        self._profile, self._policy = (profile, None) if policy is None else (None, policy)
+        self._policy = policy
+        self._profile = profile if policy is None else None
         self._open()
         servers.database_url(f"plain_{number}")
         raw = postgres.Session(str(server.folder), servers.PORT, servers.USER, f"plain_{number}")

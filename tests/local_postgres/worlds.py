@@ -78,8 +78,8 @@ class World:
     def rendered(self, text: str) -> str:
         """A statement with this world's values and names."""
         for type_, pools in _POOLS.items():
-            for place, value in enumerate(pools[self.number]):
-                text = text.replace(f"⟨{type_} {place}⟩", value)
+            for position, value in enumerate(pools[self.number]):
+                text = text.replace(f"⟨{type_} {position}⟩", value)
         return text.replace("⟨name⟩", "ck"[self.number])
 
 

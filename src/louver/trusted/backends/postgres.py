@@ -66,8 +66,6 @@ class Postgres(Backend):
         match = _DECIMAL.fullmatch(declared)
         if match:
             return f"numeric({match[1]}, {match[2]})"
-        if declared == "TIMESTAMP WITH TIME ZONE" and self.local_dialect == "postgres":
-            return "timestamptz"
         return _PLAIN.get(declared) or Backend.plain_type(self, declared)
 
     def create_schema(self, schema: str) -> list[str]:

@@ -15,7 +15,7 @@ from louver.trusted.executor.state import Savepoint
 from louver.untrusted.engines.engine import Nesting
 
 
-def add(context: Context, name: str, kept: dict[type, Any]) -> None:
+def add(context: Context, name: str, states: dict[type, Any]) -> None:
     """SAVEPOINT: a name may be there already, which is then hidden."""
     state, temporary = context.state, context.local.temporary
     _engine(context).add_savepoint(len(state.savepoints))
@@ -25,7 +25,7 @@ def add(context: Context, name: str, kept: dict[type, Any]) -> None:
         store=context.store.position(),
         claims=state.cache(sequences.Claims).pending(),
         temporary=temporary.state() if temporary.names else ({}, {}, {}),
-        kept=kept,
+        states=states,
     )
     state.savepoints.append(point)
 

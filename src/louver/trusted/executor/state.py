@@ -112,7 +112,7 @@ class Savepoint:
     #: temporary tables, in the form of the local engine
     temporary: Any
     #: what else a handler has kept, by its kind
-    kept: dict[type, Any]
+    states: dict[type, Any]
 
 
 Ending = Callable[[bool], None]

@@ -64,7 +64,7 @@ def exact(values: pa.Array, domain: str) -> Exact:
 
 
 def _unbounded(text: str) -> Decimal:
-    """A number of any length, as PostgreSQL writes it. What is no number lies beyond all columns:
+    """A number of any length, as PostgreSQL writes it. Infinity and NaN lie beyond all columns:
     NaN is above every other value there.
     """
     number = Decimal(text)

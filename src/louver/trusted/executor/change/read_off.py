@@ -17,7 +17,8 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import sending, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
-from louver.trusted.executor.local.local import Changed, Filled, LocalConnection
+from louver.trusted.executor.local.changed_rows import Changed, Filled
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.vault.catalog import Table

@@ -104,8 +104,8 @@ def _table(
             declared = {**said.columns, **(every if given is None else given)}
             protection = tables.protect(context, label, columns, declared, generated)
             table = new_tables.stored(context, catalog, (schema, name), columns, protection)
-            made = objects.printed(context, HomeObject("TABLE", schema, name, stored))
-            objects.remember(context, catalog, made)
+            table_object = objects.printed(context, HomeObject("TABLE", schema, name, stored))
+            objects.remember(context, catalog, table_object)
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table) + new_tables.noticed(context, table)
     return Answer(notices=notices)

@@ -10,7 +10,6 @@ from sqlglot.tokens import Token
 from louver.names import keyword, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.local import Filled
 from louver.trusted.planner.write.reads import names_of, tables_named
 from louver.trusted.vault.catalog import Table
 
@@ -37,6 +36,8 @@ def rehearsed(
     """The same before the statement runs on the binder, which has all rules of the table, over the
     rows of what it refers to from now on.
     """
+    from louver.trusted.executor.local.changed_rows import Filled
+
     beside = []
     if "REFERENCES" in {keyword(token.text) for token in tokens}:
         beside = [t for t in tables_named(context.catalog, names_of(tokens)) if t.id != table.id]

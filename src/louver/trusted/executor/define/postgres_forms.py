@@ -54,6 +54,10 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
             raise errors.make("sql.unsupported", statement=f"CREATE TABLE with {min(refused)}")
     if start.kind == "MACRO":
         _require_function(sql, tokens)
+    if start.kind == "TYPE" and not spoken().names_objects.isdisjoint(fold(t.text) for t in tokens):
+        # A number that means another object in the next session.
+        statement = "A type over one whose values are objects of the schema"
+        raise errors.make("sql.unsupported", statement=statement)
 
 
 def _outside(tokens: Sequence[Token]) -> set[str]:
@@ -73,7 +77,7 @@ def _require_function(sql: str, tokens: Sequence[Token]) -> None:
     """Functions run locally, in a database without tables, and draw no numbers unseen."""
     words = [keyword(token.text) for token in tokens]
     at = words.index("LANGUAGE") + 1 if "LANGUAGE" in words else len(words)
-    # A body that is no text is in SQL, which needs not be said.
+    # A body without quotes is in SQL, which needs not be said.
     if words[at : at + 1] not in (["SQL"], []):
         raise errors.make("sql.unsupported", statement="CREATE FUNCTION in a language but SQL")
     if _DRAWS.search(sql):
@@ -166,10 +170,10 @@ def number(context: Context, change: objects.Change, rows: pa.Table | None) -> N
     """Have the sequences of new columns stand where the values of the rows end, which were drawn
     in the workspace.
     """
-    made = [(fold(key[1]), fold(key[2])) for key in change.added if key[0] == "SEQUENCE"]
-    if not made or rows is None or not rows.num_rows or not spoken().prints_objects:
+    sequences_added = [(fold(key[1]), fold(key[2])) for key in change.added if key[0] == "SEQUENCE"]
+    if not sequences_added or rows is None or not rows.num_rows or not spoken().prints_objects:
         return
     known = context.local.schema.sequences()
-    for state in (known[position] for position in made):
+    for state in (known[position] for position in sequences_added):
         last = state.start + (rows.num_rows - 1) * state.increment
         context.local.schema.catch_up(state, replace(state, last=last))

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -19,15 +20,16 @@ from louver.trusted.executor.local.connection import DuckDBConnection, translate
 from louver.trusted.executor.local.duckdb_schema import DuckDBSchema
 from louver.trusted.executor.local.local import (
     Described,
-    Filled,
     LocalConnection,
-    Outcome,
     Parameters,
     Statements,
 )
 from louver.trusted.executor.local.search_path import SearchPath
 from louver.trusted.executor.local.variables import Variables
 from louver.trusted.vault.catalog import Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.changed_rows import Filled, Outcome
 
 Option = str | bool | int | float | list[str]
 #: The private directories of the engines that are open.

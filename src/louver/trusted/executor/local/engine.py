@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from sqlglot.tokens import Token
@@ -14,9 +14,7 @@ from louver.trusted.executor.local.local import (
     Answers,
     Described,
     Files,
-    Filled,
     LocalConnection,
-    Outcome,
     Parameters,
     RowQueries,
     Schema,
@@ -24,6 +22,9 @@ from louver.trusted.executor.local.local import (
 )
 from louver.trusted.planner.sql.dialect import Dialect
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.changed_rows import Filled, Outcome
 
 TemporaryState = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
 """The texts of temporary tables and of their indexes, and the tables' rows."""
@@ -229,7 +230,7 @@ class Workspace(RowQueries, Protocol):
 
     #: names and types of the last answer: of PIVOT they depend on the data
     last_columns: Described
-    #: the rows that the last statement which is no query changed, as its engine says; else -1
+    #: the rows that the last statement that gives no rows changed, as its engine says; else -1
     last_affected: int
 
     def finish(

@@ -79,24 +79,24 @@ def control(
 
 def modes(words: Words) -> Modes:
     """Read transaction modes to the end of a statement."""
-    found = Modes()
+    modes = Modes()
     while not words.done:
         words.takes(",")
         if words.takes("ISOLATION", "LEVEL"):
             level = next((other for other in _LEVELS if words.takes(*other)), None)
             if level is None:
                 words.wrong()
-            found = replace(found, level=" ".join(level))
+            modes = replace(modes, level=" ".join(level))
         elif words.takes("READ", "ONLY"):
-            found = replace(found, read_only=True)
+            modes = replace(modes, read_only=True)
         elif words.takes("READ", "WRITE"):
-            found = replace(found, read_only=False)
+            modes = replace(modes, read_only=False)
         elif not (words.takes("NOT", "DEFERRABLE") or words.takes("DEFERRABLE")):
             words.wrong()
-    return found
+    return modes
 
 
-def set_modes(context: Context, asked: Modes) -> None:
+def set_modes(context: Context, modes: Modes) -> None:
     """SET TRANSACTION. What a transaction reads is fixed when it begins, so that one in which
     nothing ran yet begins anew.
     """
@@ -104,7 +104,7 @@ def set_modes(context: Context, asked: Modes) -> None:
         return
     _require_usable(context, "SET TRANSACTION")
     own, state = context.state.cache(Characteristics), context.state
-    before, wanted = own.open, asked.over(own.open)
+    before, wanted = own.open, modes.over(own.open)
     relaxes = bool(before.read_only) and not wanted.read_only
     if (wanted.level == "SERIALIZABLE") == state.serializable and not relaxes:
         own.open, state.read_only = wanted, bool(wanted.read_only)
@@ -116,23 +116,23 @@ def set_modes(context: Context, asked: Modes) -> None:
     _begin(context, wanted)
 
 
-def set_default(context: Context, asked: Modes) -> None:
+def set_default(context: Context, modes: Modes) -> None:
     """What transactions are from now on, where BEGIN does not say it."""
-    if asked.level == "SERIALIZABLE":
+    if modes.level == "SERIALIZABLE":
         # Statements outside of a transaction would have to be such transactions too.
         refuse("SERIALIZABLE as the default of a session")
     own = context.state.cache(Characteristics)
-    own.default = asked.over(own.default)
+    own.default = modes.over(own.default)
 
 
-def _begin(context: Context, asked: Modes) -> None:
+def _begin(context: Context, modes: Modes) -> None:
     if context.in_transaction:
         _require_usable(context, "BEGIN")
-        if asked != Modes():
-            set_modes(context, asked)
+        if modes != Modes():
+            set_modes(context, modes)
         return
     own = context.state.cache(Characteristics)
-    wanted = asked.over(own.default)
+    wanted = modes.over(own.default)
     transaction.begin(
         context,
         read_only=bool(wanted.read_only),
@@ -175,7 +175,7 @@ def _undo_to(context: Context, name: str) -> None:
     if not context.in_transaction:
         raise said("25P01", "ROLLBACK TO SAVEPOINT can only be used in transaction blocks")
     point = savepoints.undo_to(context, _position(context, name))
-    given.restore(context, point.kept[given.Given])
+    given.restore(context, point.states[given.Given])
     cursors.undone_to(context, len(context.state.savepoints))
 
 

@@ -129,10 +129,10 @@ def fetch(
 
 
 def _direction(words: Words) -> tuple[str, int]:
-    for word, found in _SHORT.items():
+    for word, direction in _SHORT.items():
         if words.peek() == word:
             words.token()
-            return found
+            return direction
     count = words.number()
     if count is not None:
         return "FORWARD", count

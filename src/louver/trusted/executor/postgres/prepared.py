@@ -76,13 +76,13 @@ def _typed(
     """A statement whose placeholders have these types, and no gaps in their numbers: PostgreSQL
     finds the types by itself, or reads them.
     """
-    found: tuple[str, ...] = ()
+    inferred: tuple[str, ...] = ()
     with suppress(errors.Error):
-        found, _ = context.local.statements.prepared(text.home, ())
+        inferred, _ = context.local.statements.prepared(text.home, ())
     written = {
-        str(number): f"(${place}::{types[number - 1]})"
-        for place, number in enumerate(used, 1)
-        if place != number or found[number - 1 : number] != (types[number - 1],)
+        str(number): f"(${position}::{types[number - 1]})"
+        for position, number in enumerate(used, 1)
+        if position != number or inferred[number - 1 : number] != (types[number - 1],)
     }
     if not written:
         return text

@@ -154,11 +154,11 @@ def require_clear(context: Context) -> None:
 
 
 def _set_modes(context: Context, name: str, value: str) -> None:
-    asked = Modes(level=keyword(value)) if name in _ISOLATION else Modes(read_only=value == "on")
+    given = Modes(level=keyword(value)) if name in _ISOLATION else Modes(read_only=value == "on")
     if {**_ISOLATION, **_READING}[name]:
-        control.set_default(context, asked)
+        control.set_default(context, given)
     else:
-        control.set_modes(context, asked)
+        control.set_modes(context, given)
 
 
 def _reset(context: Context, words: Words) -> None:

@@ -186,12 +186,12 @@ class Claims(dict[Place, Claim]):
 
     def pending(self) -> dict[Place, Claim]:
         """What claims are to be once the open transaction is committed, as of a savepoint."""
-        return {place: claim.pending for place, claim in self.items() if claim.pending is not None}
+        return {key: claim.pending for key, claim in self.items() if claim.pending is not None}
 
     def return_to(self, pending: Mapping[Place, Claim]) -> None:
         """The server has gone back to a savepoint."""
-        for place, claim in self.items():
-            claim.pending = pending.get(place)
+        for key, claim in self.items():
+            claim.pending = pending.get(key)
 
 
 def cover(context: Context) -> bool:
@@ -315,7 +315,7 @@ def _is_held(claim: Claim | None, position: Place, state: SequenceState) -> bool
     if claim is None or state.last is None:
         return False
     step = state.increment
-    # What goes back is no part of a block: others are to go on from there as well.
+    # What goes back belongs to no block: others are to go on from there as well.
     return (claim.end - state.last) * step >= 0 and (state.last - claim.at) * step >= 0
 
 

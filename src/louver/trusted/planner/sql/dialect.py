@@ -35,7 +35,7 @@ class Nesting(Protocol):
         """Whether a semicolon here ends no statement."""
 
     def read(self, piece: str) -> None:
-        """Go on behind a piece that is no string, comment, placeholder or quoted name."""
+        """Go on behind a piece beside strings, comments, placeholders and quoted names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,8 +41,8 @@ class PostgresNesting:
     def _word(self, word: str) -> None:
         if len(self._first) < 4:
             self._first.append(word)
-            made = self._first[1:] if self._first[1:3] != ["OR", "REPLACE"] else self._first[3:]
-            self._is_routine = self._first[0] == "CREATE" and made[:1] in ([k] for k in _ROUTINES)
+            words = self._first[1:] if self._first[1:3] != ["OR", "REPLACE"] else self._first[3:]
+            self._is_routine = self._first[0] == "CREATE" and words[:1] in ([k] for k in _ROUTINES)
         if not self._is_routine or self._brackets:
             return
         if word == "BEGIN" or (word == "CASE" and self._bodies):

@@ -72,7 +72,7 @@ def table(
     row = fetched(connection, _TABLE, oid)[0]
     schema, name, persistence, partitions, bound, parents = row
     is_temporary = temporary or persistence == "t"
-    target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {place(schema, name)}"
+    target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {path_of(schema, name)}"
     constraints = fetched(connection, _CONSTRAINTS, oid)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
@@ -139,10 +139,10 @@ def sequence(row: tuple[Any, ...]) -> str:
         owner,
         _,
     ) = row
-    target = f"TEMP SEQUENCE {quoted(name)}" if temporary else f"SEQUENCE {place(schema, name)}"
+    target = f"TEMP SEQUENCE {quoted(name)}" if temporary else f"SEQUENCE {path_of(schema, name)}"
     target = target.replace("SEQUENCE ", "SEQUENCE IF NOT EXISTS ", 1) if identity else target
     options = _options(increment, low, high, start, cache, cycle)
-    owned = f"; ALTER SEQUENCE {place(schema, name)} OWNED BY {owner}" if owner else ""
+    owned = f"; ALTER SEQUENCE {path_of(schema, name)} OWNED BY {owner}" if owner else ""
     return f"CREATE {target} AS {type_} {options}" + ("" if identity else owned)
 
 
@@ -164,7 +164,7 @@ def view(connection: PostgresConnection, oid: int) -> str:
         oid,
     )[0]
     options = f" WITH ({row[3]})" if row[3] else ""
-    return f"CREATE VIEW {place(row[0], row[1])}{options} AS {row[2].rstrip('; ')}"
+    return f"CREATE VIEW {path_of(row[0], row[1])}{options} AS {row[2].rstrip('; ')}"
 
 
 def function(connection: PostgresConnection, oid: int) -> str:
@@ -208,6 +208,6 @@ def type_(connection: PostgresConnection, oid: int, kind: str, name: str) -> str
     return " ".join([*words, *([checks] if checks else [])])
 
 
-def place(schema: str, name: str) -> str:
+def path_of(schema: str, name: str) -> str:
     """The full name of an object."""
     return f"{quoted(schema)}.{quoted(name)}"

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from louver import errors
 from louver.names import quoted
-from louver.trusted.executor.local.local import Changed, Filled, Outcome, Parameters
+from louver.trusted.executor.local.changed_rows import Changed, Filled, Outcome
+from louver.trusted.executor.local.local import Parameters
 from louver.trusted.executor.local.postgres import bound_rows
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated

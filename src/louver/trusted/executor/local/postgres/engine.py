@@ -15,12 +15,11 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, quoted
+from louver.trusted.executor.local.changed_rows import Filled, Outcome
 from louver.trusted.executor.local.local import (
     Answers,
     Described,
-    Filled,
     LocalConnection,
-    Outcome,
     Parameters,
     Statements,
 )
@@ -126,8 +125,8 @@ class PostgresLocalEngine(PostgresSettings):
         with path_instead(self.binder, item.path):
             if item.kind != "SEQUENCE":
                 self.binder.execute(item.sql)
-            elif (made := _statements(item)[0])[: len(_OF_IDENTITY)] != _OF_IDENTITY:
-                self.binder.execute(made)
+            elif (creation := _statements(item)[0])[: len(_OF_IDENTITY)] != _OF_IDENTITY:
+                self.binder.execute(creation)
         self.mirror(item, catalog)
 
     def mirror(self, item: HomeObject, catalog: Catalog) -> None:

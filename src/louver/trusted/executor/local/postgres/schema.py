@@ -193,10 +193,10 @@ class PostgresSchema(Schema):
         last, following = sequence.last, (sequence.last or 0) + sequence.increment
         if last is None or following == sequence.start:
             return sequence.sql
-        place = declarations.place(sequence.schema, sequence.name).replace("'", "''")
+        path = declarations.path_of(sequence.schema, sequence.name).replace("'", "''")
         if sequence.low <= last <= sequence.high:
-            return f"{sequence.sql}{_GOES_ON}('{place}', {last})"
-        return f"{sequence.sql}{_GOES_ON}('{place}', {following}, false)"
+            return f"{sequence.sql}{_GOES_ON}('{path}', {last})"
+        return f"{sequence.sql}{_GOES_ON}('{path}', {following}, false)"
 
     def declared(self, text: str) -> str:
         """See `Schema`."""
@@ -206,7 +206,7 @@ class PostgresSchema(Schema):
         """See `Schema`; forward or back, since `setval` and RESTART go back as well."""
         if ahead.last is None or behind.last == ahead.last:
             return
-        ordinal = declarations.place(ahead.schema, ahead.name)
+        ordinal = declarations.path_of(ahead.schema, ahead.name)
         if ahead.low <= ahead.last <= ahead.high:
             # `currval` and `lastval` are of the session, and know only what it has drawn.
             self._rows("SELECT setval($1, $2::bigint, false), nextval($1)", ordinal, ahead.last)
