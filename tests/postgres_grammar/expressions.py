@@ -15,7 +15,7 @@ VALUES: dict[str, list[str]] = {
     "text": ["''", "'a'", "'A'", "'ab '", "'b''c'", "'ä'", "'zz'", "E'\\\\x'", "'x'::varchar(5)"],
     "varchar(8)": ["''", "'a'", "'abcdefgh'", "'b '", "'a'::text"],
     "character(4)": ["'a'", "'ab  '", "'abcd'"],
-    "boolean": ["true", "false", "'t'", "1 = 1"],
+    "boolean": ["true", "false", "'t'", "(1 = 1)"],
     "date": ["date '2020-01-01'", "'2021-06-30'", "'infinity'", "date '1999-12-31' + 1"],
     "timestamp": ["timestamp '2020-01-01 10:00:00'", "'2021-06-30 23:59:59.999999'"],
     "timestamptz": ["timestamptz '2020-01-01 10:00:00+02'", "'2021-06-30 00:00:00Z'"],
