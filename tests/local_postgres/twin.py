@@ -124,6 +124,9 @@ class PostgresTwin:
         if own.error is not None and code.startswith(tuple(refusals)):
             with self.plain.undone():
                 self.on_plain(sql, parameters)
+            if self.within:
+                # Any error ends a transaction.
+                self.on_plain("SELECT 1 / 0")
             return "", code
         return difference(self.on_plain(sql, parameters), own), ""
 
