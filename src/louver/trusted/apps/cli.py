@@ -32,7 +32,7 @@ _STATEMENTS = frozenset(
     " WITH".split()
 )
 _ENDINGS = ("ABORT", "COMMIT", "END", "ROLLBACK")
-_VALUED = ("-u", "--url", "-k", "--keys", "--profile", "--policy")
+_VALUED = ("-u", "--url", "-k", "--keys", "--profile", "--policy", "--language")
 #: Options of `louver sql` that need no command before them.
 _OF_SQL = ("-c", "--command", "-f", "--file", "--rows")
 
@@ -83,6 +83,12 @@ def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS)
         metavar="FILE",
         default=default,
         help="a TOML file of ceilings and schemes by table and column",
+    )
+    group.add_argument(
+        "--language",
+        metavar="NAME",
+        default=default,
+        help="the SQL of a database that is created: duckdb, or behind postgresql:// also postgres",
     )
     group.add_argument(
         "--read-only",

@@ -34,6 +34,7 @@ def opened(options: argparse.Namespace, *, providers: bool = False) -> Iterator[
         profile=options.profile,
         policy=options.policy,
         read_only=bool(getattr(options, "read_only", False)),
+        language=getattr(options, "language", None),
     )
     from louver.trusted.client.inside import session_of
     from louver.trusted.planner.sql.dialect import speaking
