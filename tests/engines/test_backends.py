@@ -71,7 +71,7 @@ def test_what_no_backend_describes_is_refused(monkeypatch: pytest.MonkeyPatch) -
         backends.named("nobody")
     assert caught.value.code == "internal"
     monkeypatch.setattr(
-        import_module("tests.toy.backend"), "BACKEND", Backend("x", local_dialect="y")
+        import_module("tests.toy.backend"), "BACKEND", Backend("x", languages=("y",))
     )
     monkeypatch.setitem(backends.ENGINES, "sqlite", ("tests.toy.backend", "tests.toy.engine"))
     with pytest.raises(errors.Error) as caught:
