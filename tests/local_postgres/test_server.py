@@ -184,11 +184,17 @@ def test_it_goes_with_its_keeper() -> None:
 
 @pytest.mark.parametrize("spaces", [True, False])
 def test_a_server_of_another_user_goes_with_its_keeper(
-    spaces: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spaces: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Root is somebody else without name spaces too, as in most containers."""
     if not spaces:
         monkeypatch.setattr(private_postgres, "has_name_spaces", lambda: False)
+    # A shell has what it runs in the background ignore it, which a program inherits.
+    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    request.addfinalizer(lambda: signal.signal(signal.SIGQUIT, before))
     sleep, length = str(shutil.which("sleep")), f"600.{os.getpid()}{int(spaces)}"
 
     def runs() -> bool:
