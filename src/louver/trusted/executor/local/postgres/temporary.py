@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from typing import Protocol
 
 import pyarrow as pa
 
 from louver import errors
 from louver.names import fold, quoted
+from louver.trusted.executor.local.carried_tables import CarriedTables
 from louver.trusted.executor.local.engine import TemporaryState
 from louver.trusted.executor.local.postgres import declarations
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
@@ -33,21 +32,15 @@ class Instances(Protocol):
     workspace: PostgresConnection
 
 
-@dataclass(slots=True)
-class PostgresTemporary:
-    """Which temporary tables there are, by folded name, and how they were before a transaction."""
+class PostgresTemporary(CarriedTables):
+    """The temporary tables of both."""
 
-    home: Instances
-    names: frozenset[str] = frozenset()
-    before: TemporaryState | None = None
-    #: whether the transaction is being undone
-    going_back: bool = False
-    #: what is carried from databases that are dropped to those that come after them
-    carried: TemporaryState = field(default_factory=lambda: ({}, {}, {}))
+    failures = errors.Error
 
-    def mentioned(self, words: set[str]) -> bool:
-        """Whether some folded words name a temporary table."""
-        return not self.names.isdisjoint(words)
+    def __init__(self, home: Instances) -> None:
+        """There are none yet."""
+        super().__init__()
+        self.home = home
 
     def texts(self, words: set[str]) -> list[str]:
         """The definitions of those that a statement names."""
@@ -93,39 +86,6 @@ class PostgresTemporary:
         for sql in (*tables.values(), *indexes.values()):
             self.home.binder.execute(sql)
         self.names = frozenset(map(fold, tables))
-
-    def keep(self) -> None:
-        """Remember how they are before a transaction first changes one."""
-        if self.before is None:
-            self.before = self.state()
-
-    @contextmanager
-    def undoing(self) -> Iterator[None]:
-        """Go back to how they were before the transaction."""
-        self.going_back = True
-        try:
-            yield
-        finally:
-            self.going_back = False
-        if self.before is not None:
-            before, self.before = self.before, None
-            self.restore(before)
-
-    def leave(self) -> None:
-        """Take all along from databases that will be dropped; from a server that died, nothing."""
-        self.carried = {}, {}, {}
-        if self.going_back and self.before is not None:
-            self.carried = self.before
-        else:
-            with suppress(errors.Error):
-                if self.names:
-                    self.carried = self.state()
-        self.names = frozenset()
-
-    def arrive(self) -> None:
-        """Put them into the databases that come after."""
-        if self.carried[0]:
-            self.restore(self.carried)
 
     def fill(self, words: Collection[str]) -> None:
         """Put the rows of those that a statement names into the binder too, within a transaction
