@@ -267,14 +267,21 @@ def _prepare(
 
 
 def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Table]:
-    """The target, what is read, what refers to the target, and all that these refer to."""
-    children = [
-        context.catalog.table(*position)
-        for position in constraint_check.rules(context, table).children
-    ]
-    return dry_run.with_parents(
-        context, [table, *read, *(other for other in children if other is not None)]
-    )
+    """The target, what is read, what refers to the target, and all that these refer to; also what
+    refers to a table that a cascade changes.
+    """
+    below: dict[tuple[str, str], Table] = {}
+    pending = [table]
+    while pending:
+        parent = pending.pop()
+        for position in constraint_check.rules(context, parent).children:
+            child = context.catalog.table(*position)
+            if child is None or child.key in below:
+                continue
+            below[child.key] = child
+            if constraint_check.acts(context, parent, child):
+                pending.append(child)
+    return dry_run.with_parents(context, [table, *read, *below.values()])
 
 
 def _rehearse(
