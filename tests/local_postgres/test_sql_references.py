@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.local_postgres.twin import PostgresTwin
+from tests.local_postgres.worlds import World, both
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +82,36 @@ def test_a_table_of_a_temporary_path_is_refused(twin: PostgresTwin) -> None:
     assert twin.on_louver("CREATE TABLE lost (a integer)").error is not None
     twin.on_louver("RESET search_path")
     assert twin.on_louver("SELECT * FROM lost").state == "42P01"
+
+
+def _crossed(world: World, sql: str) -> list[str]:
+    world.crossed()
+    world.run(sql)
+    return [repr(item) for item in world.crossed()]
+
+
+def test_rows_that_a_ceiling_hides_are_all_written_anew() -> None:
+    with both("sealed", "hidden rows") as worlds:
+        world = worlds[0]
+        world.run("CREATE TABLE h (k integer ENC MAY REVEAL size, v integer ENC MAY REVEAL size)")
+        world.run("INSERT INTO h VALUES (1, 1), (2, 2), (3, 3), (4, 4)")
+        world.run("UPDATE h SET v = 7 WHERE k = 2")
+        texts = [f"UPDATE h SET v = 8 WHERE k {found}" for found in ("= 1", "> 2", "= 99")]
+        sizes = [sum(map(len, _crossed(world, text))) for text in texts]
+        # As many bytes, but for how numbers are printed.
+        assert max(sizes) - min(sizes) < 200
+        assert world.connection.execute("SELECT sum(v) FROM h").fetchone() == (8 + 7 + 8 + 8,)
+
+
+def test_a_cascade_at_a_table_that_hides_rows_is_refused() -> None:
+    with both("sealed", "hidden cascade") as worlds:
+        world = worlds[0]
+        world.run("CREATE TABLE parent (id integer ENC PRIMARY KEY)")
+        world.run(
+            "CREATE TABLE child (n integer, p integer ENC MAY REVEAL size"
+            " REFERENCES parent ON DELETE CASCADE)"
+        )
+        world.run("INSERT INTO parent VALUES (1), (2)")
+        world.run("INSERT INTO child VALUES (1, 1), (2, 2)")
+        assert world.run("DELETE FROM parent WHERE id = 1") == "leak.refused"
+        assert world.run("SELECT * FROM child") == 2

@@ -41,6 +41,7 @@ from louver.trusted.executor.row_writer import hides_rows, send
 from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.levels import allows
 
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
@@ -280,8 +281,25 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
                 continue
             below[child.key] = child
             if constraint_check.acts(context, parent, child):
+                _require_shown(table)
+                _require_shown(child)
                 pending.append(child)
     return dry_run.with_parents(context, [table, *read, *below.values()])
+
+
+def _require_shown(table: Table) -> None:
+    """Refuse a cascade at a table that hides which of its rows are touched: those of the other
+    table would tell.
+    """
+    if hides_rows(table):
+        hidden = next(c for c in table.columns if c.encrypted and not allows(c.ceiling, "access"))
+        raise errors.make(
+            "leak.refused",
+            level="access",
+            table=table.label,
+            column=hidden.name,
+            ceiling=hidden.ceiling,
+        )
 
 
 def _rehearse(
