@@ -96,7 +96,7 @@ def test_rows_that_a_ceiling_hides_are_all_written_anew() -> None:
         world.run("CREATE TABLE h (k integer ENC MAY REVEAL size, v integer ENC MAY REVEAL size)")
         world.run("INSERT INTO h VALUES (1, 1), (2, 2), (3, 3), (4, 4)")
         world.run("UPDATE h SET v = 7 WHERE k = 2")
-        texts = [f"UPDATE h SET v = 8 WHERE k {found}" for found in ("= 1", "> 2", "= 99")]
+        texts = [f"UPDATE h SET v = 8 WHERE k {condition}" for condition in ("= 1", "> 2", "= 99")]
         sizes = [sum(map(len, _crossed(world, text))) for text in texts]
         # As many bytes, but for how numbers are printed.
         assert max(sizes) - min(sizes) < 200

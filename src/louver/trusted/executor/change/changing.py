@@ -332,9 +332,9 @@ def _rehearse(
             answer,
         )
 
-    if at is None or ((all_met or hides_rows(table)) and not only_adds(words)):
+    if at is None or ((all_met or hides_rows(table)) and not statement_parts.only_adds(words)):
         return all_anew()
-    if only_adds(words):
+    if statement_parts.only_adds(words):
         # Rows that were there stay as they are; new ones have higher numbers.
         rank = send_order.rank(send_order.shown(table))
         added = connection.fetch_arrow(
@@ -356,12 +356,6 @@ def _rehearse(
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
     )
     return Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)
-
-
-def only_adds(words: statement_parts.Words) -> bool:
-    """Whether a statement can change no old row, whatever the values are."""
-    changing = ("UPDATE", "DELETE", "REPLACE")
-    return words.find("INSERT") >= 0 and all(words.find(word) < 0 for word in changing)
 
 
 def _differs(column: Column) -> str:

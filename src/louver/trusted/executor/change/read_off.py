@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from louver.names import own_schemas, quoted
 from louver.trusted.executor import send_order
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.change import changing, sending, statement_parts
+from louver.trusted.executor.change import sending, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.local.changed_rows import Changed, Filled
@@ -43,7 +43,7 @@ def run(
     if outcome.rows is None:
         answer = Answer(affected=outcome.affected)
     alone = plan.rows is not None or bool(plan.stand_in)
-    anew = () if changing.only_adds(words) else (plan.target,)
+    anew = () if statement_parts.only_adds(words) else (plan.target,)
     # What refers to a row goes before it, and comes after it.
     for table, source in reversed(list(zip(tables, filled, strict=True))):
         changed = outcome.changed.get((source.schema, source.name))
@@ -61,8 +61,8 @@ def _all_anew(table: Table, rows: pa.Table, changed: Changed) -> Changed:
     """Every row goes and comes again, so that no one can tell which were met, and if any was."""
     names = [column.name for column in table.columns]
     numbers = pa.array(range(rows.num_rows), pa.int64())
-    kept = rows.filter(pc.invert(pc.is_in(numbers, value_set=changed.gone))).select(names)
-    both = [kept, changed.fresh.select(names)]
+    others = rows.filter(pc.invert(pc.is_in(numbers, value_set=changed.gone))).select(names)
+    both = [others, changed.fresh.select(names)]
     return Changed(numbers, pa.concat_tables(both, promote_options="permissive"))
 
 

@@ -76,8 +76,8 @@ class PostgresSettings(PostgresInstances):
             self._path.text = sql
         rows = self.binder.fetchall("SELECT unnest(current_schemas(false))::text")
         # A path of schemas that do not exist is not the default one: nothing is found by it.
-        found = [name for (name,) in rows] or ["pg_catalog"]
-        self._path.schemas = found if self._path.text else []
+        names = [name for (name,) in rows] or ["pg_catalog"]
+        self._path.schemas = names if self._path.text else []
         return tuple(map(fold, self._path.schemas))
 
     def reorders_nulls(self) -> bool:
