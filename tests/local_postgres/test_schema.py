@@ -27,7 +27,7 @@ CREATE TABLE "Odd name"."T x" (
     v int GENERATED ALWAYS AS (1 + 1) VIRTUAL,
     s int DEFAULT nextval('s'), p bigint REFERENCES p ON DELETE SET NULL DEFERRABLE,
     ts timestamptz(3) DEFAULT now(), arr integer[] DEFAULT '{}', b bit(3), c char(4),
-    PRIMARY KEY (id, "A a"), CONSTRAINT u UNIQUE NULLS NOT DISTINCT (s),
+    PRIMARY KEY (id, "A a"), CONSTRAINT u UNIQUE (s),
     CONSTRAINT either CHECK (d < 9 OR "A a" = 'x'), EXCLUDE USING gist (f WITH &&)
 );
 CREATE TABLE self (id int PRIMARY KEY, boss int REFERENCES self);

@@ -244,6 +244,14 @@ def is_counted(context: Context, table: Table) -> bool:
     return bool(untagged(table, rules(context, table)))
 
 
+def acts(context: Context, parent: Table, child: Table) -> bool:
+    """Whether rows of one table change with those of another that they refer to."""
+    return any(
+        foreign.acts and parent_of(context, foreign).id == parent.id
+        for foreign in rules(context, child).foreign
+    )
+
+
 def parent_of(context: Context, foreign: ForeignKey) -> Table:
     """The table that a foreign key refers to."""
     table = context.catalog.table(*foreign.parent)

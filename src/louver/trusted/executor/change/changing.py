@@ -41,6 +41,7 @@ from louver.trusted.executor.row_writer import hides_rows, send
 from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.levels import allows
 
 _BEFORE = "louver_before"
 _PLACE = "louver_place"
@@ -267,14 +268,38 @@ def _prepare(
 
 
 def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Table]:
-    """The target, what is read, what refers to the target, and all that these refer to."""
-    children = [
-        context.catalog.table(*position)
-        for position in constraint_check.rules(context, table).children
-    ]
-    return dry_run.with_parents(
-        context, [table, *read, *(other for other in children if other is not None)]
-    )
+    """The target, what is read, what refers to the target, and all that these refer to; also what
+    refers to a table that a cascade changes.
+    """
+    below: dict[tuple[str, str], Table] = {}
+    pending = [table]
+    while pending:
+        parent = pending.pop()
+        for position in constraint_check.rules(context, parent).children:
+            child = context.catalog.table(*position)
+            if child is None or child.key in below:
+                continue
+            below[child.key] = child
+            if constraint_check.acts(context, parent, child):
+                _require_shown(table)
+                _require_shown(child)
+                pending.append(child)
+    return dry_run.with_parents(context, [table, *read, *below.values()])
+
+
+def _require_shown(table: Table) -> None:
+    """Refuse a cascade at a table that hides which of its rows are touched: those of the other
+    table would tell.
+    """
+    if hides_rows(table):
+        hidden = next(c for c in table.columns if c.encrypted and not allows(c.ceiling, "access"))
+        raise errors.make(
+            "leak.refused",
+            level="access",
+            table=table.label,
+            column=hidden.name,
+            ceiling=hidden.ceiling,
+        )
 
 
 def _rehearse(
@@ -307,9 +332,9 @@ def _rehearse(
             answer,
         )
 
-    if at is None or ((all_met or hides_rows(table)) and not only_adds(words)):
+    if at is None or ((all_met or hides_rows(table)) and not statement_parts.only_adds(words)):
         return all_anew()
-    if only_adds(words):
+    if statement_parts.only_adds(words):
         # Rows that were there stay as they are; new ones have higher numbers.
         rank = send_order.rank(send_order.shown(table))
         added = connection.fetch_arrow(
@@ -331,12 +356,6 @@ def _rehearse(
         f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
     )
     return Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)
-
-
-def only_adds(words: statement_parts.Words) -> bool:
-    """Whether a statement can change no old row, whatever the values are."""
-    changing = ("UPDATE", "DELETE", "REPLACE")
-    return words.find("INSERT") >= 0 and all(words.find(word) < 0 for word in changing)
 
 
 def _differs(column: Column) -> str:

@@ -90,11 +90,7 @@ def rows_of(
 def _acts(context: Context, table: Table, known: constraint_check.Rules) -> bool:
     """Whether rows of other tables change with those of a table."""
     children = filter(None, (context.catalog.table(*key) for key in known.children))
-    return any(
-        foreign.acts and constraint_check.parent_of(context, foreign).id == table.id
-        for child in children
-        for foreign in constraint_check.rules(context, child).foreign
-    )
+    return any(constraint_check.acts(context, table, child) for child in children)
 
 
 def _planned(

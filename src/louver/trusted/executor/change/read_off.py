@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver.names import own_schemas, quoted
 from louver.trusted.executor import send_order
@@ -19,6 +20,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.local.changed_rows import Changed, Filled
 from louver.trusted.executor.local.local import LocalConnection
+from louver.trusted.executor.row_writer import hides_rows
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.vault.catalog import Table
@@ -41,15 +43,27 @@ def run(
     if outcome.rows is None:
         answer = Answer(affected=outcome.affected)
     alone = plan.rows is not None or bool(plan.stand_in)
+    anew = () if statement_parts.only_adds(words) else (plan.target,)
     # What refers to a row goes before it, and comes after it.
     for table, source in reversed(list(zip(tables, filled, strict=True))):
         changed = outcome.changed.get((source.schema, source.name))
+        if changed is not None and table.id in anew and hides_rows(table):
+            changed = _all_anew(table, held[table.id], changed)
         if changed is None or not (len(changed.gone) or changed.fresh.num_rows):
             continue
         done = difference(table, held[table.id], changed, answer)
         sending.sent(context, table, held[table.id] if alone else None, done, clock)
     answer.times_ms = clock.times_ms
     return answer
+
+
+def _all_anew(table: Table, rows: pa.Table, changed: Changed) -> Changed:
+    """Every row goes and comes again, so that no one can tell which were met, and if any was."""
+    names = [column.name for column in table.columns]
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    others = rows.filter(pc.invert(pc.is_in(numbers, value_set=changed.gone))).select(names)
+    both = [others, changed.fresh.select(names)]
+    return Changed(numbers, pa.concat_tables(both, promote_options="permissive"))
 
 
 def difference(table: Table, rows: pa.Table, changed: Changed, answer: Answer) -> Difference:

@@ -271,3 +271,9 @@ def require_named(catalog: Catalog, words: Words) -> None:
                     "sql.unsupported",
                     statement=f"{fold(token.text)}() in a change (name the table instead)",
                 )
+
+
+def only_adds(words: Words) -> bool:
+    """Whether a statement can change no old row, whatever the values are."""
+    changing = ("UPDATE", "DELETE", "REPLACE")
+    return words.find("INSERT") >= 0 and all(words.find(word) < 0 for word in changing)

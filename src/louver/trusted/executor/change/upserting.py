@@ -195,7 +195,7 @@ def _writes_anew(
     """Whether DuckDB may write an old row anew, which it refuses if others refer to the row: where
     a column of a key or a foreign key is set, or one of a nested type.
     """
-    if changing.only_adds(words):
+    if statement_parts.only_adds(words):
         return False
     keyed = {fold(name) for name in known.key_columns()}
     names: Sequence[str] | None = [name for name in listed if fold(name) not in keyed]

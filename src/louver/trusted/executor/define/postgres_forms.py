@@ -29,6 +29,7 @@ _REFUSED = frozenset(
      "REPLICA", "FORCE", "VALIDATE")
 )  # fmt: skip
 _DRAWS = re.compile(r"\b(nextval|setval)\b", re.IGNORECASE)
+_TEMPORARY_FIRST = re.compile(r"\bsearch_path\W+pg_temp")
 _ROWLESS = frozenset(
     ("SET DEFAULT", "DROP DEFAULT", "DROP NOT", "SET STATISTICS", "SET STORAGE", "SET COMPRESSION",
      "SET GENERATED", "SET INCREMENT", "SET MINVALUE", "SET MAXVALUE", "SET START", "SET CACHE",
@@ -47,6 +48,11 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
         return
     if start.temporary and start.kind != "TABLE":
         raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind}")
+    schema = start.target[0]
+    implied = not schema and _TEMPORARY_FIRST.search(fold(context.local.path.text))
+    if not start.temporary and (implied or schema.startswith("pg_temp")):
+        # It would be kept as one that is not temporary, where nothing would find it.
+        raise errors.make("sql.unsupported", statement="CREATE in pg_temp (write CREATE TEMP)")
     if start.kind == "TABLE":
         words = _outside(tokens[start.end :])
         refused = words & {"INHERITS", "PARTITION", "OF", "TABLESPACE", "USING"}

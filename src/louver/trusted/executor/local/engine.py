@@ -72,6 +72,10 @@ class SearchPath(Protocol):
     def schemas(self) -> list[str]:
         """The schemas in order; empty for the engine's own default."""
 
+    @property
+    def text(self) -> str:
+        """How the path was set; empty for the engine's own default."""
+
 
 class Lifecycle(Protocol):
     """How a local engine begins, changes and ends."""

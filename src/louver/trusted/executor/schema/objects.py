@@ -174,6 +174,10 @@ def described_in(source: Schema, schema: str, name: str) -> list[tuple[str, str]
     columns = source.columns(schema, name)
     statement = source.text_of("TABLE", schema, name)
     known = head.collations(statement) if "COLLATE" in statement else {}
+    if known and spoken().prints_objects:
+        # What may have any name there, be of any type, and take several values for one.
+        statement = f"COLLATE on column {min(known)} (put it into the query instead)"
+        raise errors.make("sql.unsupported", statement=statement)
     types = {column: with_collation(collation) for column, collation in known.items()}
     named = spoken().catalog_type
     return [(column.name, types.get(fold(column.name)) or named(column.type)) for column in columns]

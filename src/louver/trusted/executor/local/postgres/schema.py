@@ -108,7 +108,10 @@ class PostgresSchema(Schema):
         """See `Schema`."""
         results = []
         for row in self._rows(queries.CONSTRAINTS, fold(schema), fold(name)):
-            kind, columns, text, expression, own, parent, parent_columns, home, acts = row
+            kind, columns, text, expression, own, parent, parent_columns, home, acts, feature = row
+            if feature:
+                # Keys are decided by tags, and when a statement ends.
+                raise errors.make("sql.unsupported", statement=feature)
             results.append(
                 Constraint(
                     _KINDS[kind], _names(columns), text, expression or "", own, parent or "",

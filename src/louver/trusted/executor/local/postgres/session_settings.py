@@ -75,7 +75,9 @@ class PostgresSettings(PostgresInstances):
                 connection.execute(sql)
             self._path.text = sql
         rows = self.binder.fetchall("SELECT unnest(current_schemas(false))::text")
-        self._path.schemas = [name for (name,) in rows] if self._path.text else []
+        # A path of schemas that do not exist is not the default one: nothing is found by it.
+        names = [name for (name,) in rows] or ["pg_catalog"]
+        self._path.schemas = names if self._path.text else []
         return tuple(map(fold, self._path.schemas))
 
     def reorders_nulls(self) -> bool:
