@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from louver import errors
 from louver.wire.messages import Statement
 from tests.engines.suite import EngineTwin
 
@@ -56,3 +57,13 @@ def test_keys_are_kept_apart(twin: EngineTwin) -> None:
         twin.either(update, [new, old])
         twin.both(f"UPDATE t SET id = {new} WHERE id = {old}")
     twin.run("SELECT * FROM t")
+
+
+def test_a_repeated_key_of_a_counted_table_is_no_race(twin: EngineTwin) -> None:
+    """The rows wait to be sent together with the catalog's next version."""
+    twin.louver.execute("SET default_counted = on")
+    twin.fill("CREATE TABLE n (id INTEGER ENC PRIMARY KEY)", "INSERT INTO n VALUES (1)")
+    for _ in range(2):
+        with pytest.raises(errors.IntegrityError):
+            twin.louver.execute("INSERT INTO n VALUES (1)")
+    twin.run("SELECT * FROM n")
