@@ -5,21 +5,23 @@ They have numbers: a name of the user's would be read by the server.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from louver.untrusted.engines.postgres.pipeline import Reply, Waiting
 
 
-class Nested:
+class Nested(ABC):
     """The part of an engine that is `louver.untrusted.engines.engine.Nesting`."""
 
     _serializable: bool
     _defines: bool
     _waiting: list[Waiting]
 
+    @abstractmethod
     def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
-        raise NotImplementedError
+        """Send a statement with what waits before it."""
 
     def serialize(self) -> None:
         """See `Nesting`."""
