@@ -91,9 +91,7 @@ def of(
     """The context of a session on a database; ``runner`` runs its statements."""
     engine, backend, store = database.engine, database.backend, database.store
     state, writable = database.state, database.state.writable
-    # What a server may compute of the user's own expressions is known of DuckDB's language only.
-    apart = backend.local_dialect != DUCKDB
-    state.planning = replace(state.planning, opens_layers=writable, apart=apart)
+    state.planning = replace(state.planning, opens_layers=writable)
     state.origins.files = local.files.tables
     stopped = Stopped(store.pin)
     ledger = Ledger(engine.side(), keyring, store.pin, lambda: state.catalog, writable=writable)

@@ -11,6 +11,7 @@ from louver.names import keyword
 from louver.trusted.planner.ir import Column, Node, Plain, Public, Sql, Summed
 from louver.trusted.planner.operators import algebra, codes
 from louver.trusted.planner.operators.rule import Aggregate
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.values import EncodedColumn, GroupRepresentative
@@ -40,14 +41,20 @@ def total(value: EncodedColumn, type_: str, scope: Scope) -> Summed | None:
 
 def average(value: EncodedColumn, scope: Scope) -> Aggregate | None:
     """AVG: the sum, and how many values are not NULL."""
-    scale = decimal_scale(value.type)
-    sum_ = total(value, "HUGEINT" if is_integer(value.type) else f"DECIMAL(38,{scale})", scope)
+    sum_ = total(value, sum_type(value), scope)
     if sum_ is None:
         return None
     number = _summed(scheme_of(sum_.scheme), value, COUNT, "BIGINT", scope)
     if number is None and value.nullable:
         return None
     return Aggregate((sum_, number or _all_rows(value)), average=True)
+
+
+def sum_type(value: EncodedColumn) -> str:
+    """The widest exact type of a sum of a column."""
+    if is_integer(value.type):
+        return spoken().whole_sums
+    return f"DECIMAL(38,{decimal_scale(value.type)})"
 
 
 def counted(value: EncodedColumn, scope: Scope) -> Aggregate | None:

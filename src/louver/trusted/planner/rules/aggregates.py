@@ -34,6 +34,7 @@ from sqlglot import exp
 from louver.trusted.planner.ir import PLAIN_KEY, Call, Node, Plain, SharedExpr, Sql
 from louver.trusted.planner.operators import algebra, encoded, shares
 from louver.trusted.planner.operators.rule import Aggregate, Rule, Shown
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.scope import RANDOM_BITS, Scope
 from louver.trusted.planner.sql.values import EncodedColumn
 from louver.trusted.vault.types import decimal_scale, family, is_integer
@@ -65,7 +66,7 @@ def distinct_coded(
 
 
 def sum_plain(node: exp.Expr, scope: Scope, value: Plain) -> Aggregate | None:
-    total = scope.operation("sum", value.node) if family(value.type) == "number" else None
+    total = scope.operation("sum", value.node) if _is_exact(value) else None
     return _plain(total, node, scope)
 
 
@@ -74,7 +75,15 @@ def sum_share(node: exp.Expr, scope: Scope, value: SharedExpr) -> Aggregate | No
 
 
 def sum_coded(node: exp.Expr, scope: Scope, value: EncodedColumn) -> Aggregate | None:
-    return _of(encoded.total(value, scope.type_of(node), scope))
+    type_ = scope.type_of(node)
+    # Where the engine's sums have no bounds of their own, these are of the widest exact numbers.
+    exact = type_ if family(type_) == "number" else encoded.sum_type(value)
+    return _of(encoded.total(value, exact, scope))
+
+
+def average_plain(node: exp.Expr, scope: Scope, value: Plain) -> Aggregate | None:
+    total = scope.operation("avg", value.node) if _is_exact(value) else None
+    return _plain(total, node, scope)
 
 
 def average_share(node: exp.Expr, scope: Scope, value: SharedExpr) -> Aggregate | None:
@@ -120,6 +129,11 @@ def _name(node: exp.Expr) -> str:
     return "min" if isinstance(node, exp.Min) else "max"
 
 
+def _is_exact(value: Plain) -> bool:
+    """Whether sums of these depend on no order of rows."""
+    return family(value.type) == "number" or value.type in spoken().exact_types
+
+
 def _plain(computed: Node | None, node: exp.Expr, scope: Scope) -> Aggregate | None:
     return _of(None if computed is None else Plain(computed, scope.type_of(node)))
 
@@ -137,6 +151,7 @@ RULES: tuple[Rule[Aggregate], ...] = (
     Rule("sum", (exp.Sum,), sum_plain),
     Rule("sum", (exp.Sum,), sum_share),
     Rule("sum", (exp.Sum,), sum_coded),
+    Rule("average", (exp.Avg,), average_plain),
     Rule("average", (exp.Avg,), average_share),
     Rule("average", (exp.Avg,), average_coded),
     Rule("extremes", (exp.Min, exp.Max), extreme_plain),

@@ -39,28 +39,35 @@ _AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 def ask_types(
     select: exp.Select, scope: Scope, describe: Callable[[str], list[tuple[str, str]]]
 ) -> None:
-    """DuckDB's own types of all arithmetic and aggregates of the block, in one question."""
+    """The local engine's own types of all arithmetic and aggregates of the block, in one question.
+    """
     scope.describe = describe
-    wanted: dict[str, str] = {}
+    clause = select.args.get("from_") or select.args["from"]
+    joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])
+    scope.tables = f"{typed_text(clause, scope)} {joins}"
+    aggregates: dict[str, str] = {}
+    others: dict[str, str] = {}
     for node in select.find_all(*_TYPED, *_AGGREGATE_NODES):
         if any(_unknown(column, scope) for column in node.find_all(exp.Column)):
             continue
         if isinstance(node, _AGGREGATE_NODES):
-            wanted[local_text(node)] = f"{typed_text(node, scope)} OVER ()"
+            aggregates[local_text(node)] = typed_text(node, scope)
         elif not list(node.find_all(*_AGGREGATE_NODES)):
-            wanted[local_text(node)] = f"({typed_text(node, scope)})"
-    if not wanted:
+            others[local_text(node)] = f"({typed_text(node, scope)})"
+    texts = [
+        f"SELECT {', '.join(known.values())} {scope.tables}" for known in (aggregates, others) if known
+    ]
+    if not texts:
         return
-    clause = select.args.get("from_") or select.args["from"]
-    joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])
-    text = f"SELECT {', '.join(wanted.values())} {typed_text(clause, scope)} {joins}"
+    # Aggregates and what is of rows stand in no query together.
+    text = texts[0] if len(texts) == 1 else f"SELECT * FROM ({texts[0]}) AS a, ({texts[1]}) AS b"
     try:
         types = describe(text)
     except errors.Error:
         # The statement binds as a whole; what does not bind by itself has no type here, and
         # without a type no rule takes it.
         return
-    for key, (_, type_) in zip(wanted, types, strict=True):
+    for key, (_, type_) in zip([*aggregates, *others], types, strict=True):
         scope.types[key] = type_
 
 
@@ -250,8 +257,9 @@ def guarded(condition: Predicate, scope: Scope) -> Predicate | None:
 
 def _may_raise(node: exp.Expr, scope: Scope) -> bool:
     """Whether arithmetic on columns may leave the range of its type."""
+    safe = spoken().exact_types or ("DOUBLE", "FLOAT")
     return any(
-        part.find(exp.Column) is not None and scope.type_of(part) not in ("DOUBLE", "FLOAT")
+        part.find(exp.Column) is not None and scope.type_of(part) not in safe
         for part in node.find_all(*_TYPED)
     )
 

@@ -30,11 +30,13 @@ from louver.trusted.planner.operators import encoded, keys, shares
 from louver.trusted.planner.operators.rule import Aggregate, Shown
 from louver.trusted.planner.split import order_limit, rewrite
 from louver.trusted.planner.sql import selection
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.trees import local_text
 from louver.trusted.planner.sql.values import EncodedColumn, Predicate, Raw
+from louver.trusted.vault.types import family
 
 Describe = Callable[[str], list[tuple[str, str]]]
 ROWS = "louver_rows"
@@ -243,12 +245,11 @@ def _having(
         aggregates = list(copy.find_all(*_AGGREGATES))
         originals = list(part.find_all(*_AGGREGATES))
         for node, original in zip(aggregates, originals, strict=True):
-            name = outputs.aggregate(original, scope)
-            value = outputs.value(name)
+            entry = outputs.aggregate(original, scope)
+            value = outputs.value(entry.name) if isinstance(entry, exp.Column) else None
             if value is not None:
-                virtual[name] = value
-                replaced = exp.column(name)
-                node.replace(replaced)
+                virtual[entry.name] = value
+                node.replace(entry)
         # Only columns of the grouped query are in reach of HAVING.
         sources, scope.sources, scope.shown = scope.sources, [], scope.sources
         scope.virtual = virtual
@@ -288,7 +289,7 @@ def _replace_aggregates(
         original = known.get(local_text(node))
         if original is None:
             raise Unsplit
-        selection.put_column(node, outputs.aggregate(original, scope))
+        node.replace(outputs.aggregate(original, scope))
 
 
 def _finished(kind: str, remote: RemoteQuery, tree: exp.Select, scope: Scope) -> BlockPlan:
@@ -300,12 +301,22 @@ def _finished(kind: str, remote: RemoteQuery, tree: exp.Select, scope: Scope) ->
     return BlockPlan(plan, tree)
 
 
+def _type_of(value: Shown, type_: str, *, alone: bool) -> str:
+    """The type of a column of the answer: that of the aggregate which it is, but for a sum that is
+    opened as the widest exact number where the engine's has no bounds.
+    """
+    if not alone or (isinstance(value, Summed) and family(type_) != "number"):
+        return value.type
+    return type_
+
+
 class _Outputs:
     """The columns of the answer, each asked for once."""
 
     def __init__(self, scope: Scope) -> None:
         self.columns: list[Output] = []
         self._names: dict[object, str] = {}
+        self._aggregates: dict[str, exp.Expr] = {}
         self._values: dict[str, SharedExpr | Plain] = {}
         self._scope = scope
 
@@ -347,28 +358,29 @@ class _Outputs:
             self.columns.append(choose.stored(known, source, name))
         return known
 
-    def aggregate(self, node: exp.Expr, scope: Scope) -> str:
-        """The name of an aggregate in the answer."""
+    def aggregate(self, node: exp.Expr, scope: Scope) -> exp.Expr:
+        """An aggregate over columns of the answer."""
         key = local_text(node)
-        known = self._names.get(key)
-        if known is not None:
-            return known
-        computed = rewrite.aggregate(node, scope)
-        if computed is None:
-            raise Unsplit
-        return self._store(key, computed, scope.type_of(node))
+        known = self._aggregates.get(key)
+        if known is None:
+            computed = rewrite.aggregate(node, scope)
+            if computed is None:
+                raise Unsplit
+            known = self._aggregates[key] = self._stored(computed, scope.type_of(node))
+        return known.copy()
 
-    def _store(self, key: str, computed: Aggregate, type_: str) -> str:
+    def _stored(self, computed: Aggregate, type_: str) -> exp.Expr:
         names = []
         for value in computed.values:
-            own = type_ if len(computed.values) == 1 else value.type
-            names.append(self.add(value, own))
+            names.append(self.add(value, _type_of(value, type_, alone=len(computed.values) == 1)))
         if not computed.average:
-            self._names[key] = names[0]
-            return names[0]
-        name = self._names[key] = f"louver_c{len(self.columns)}"
+            return exp.column(names[0])
+        if spoken().divides_sums:
+            sum_, count = map(exp.column, names)
+            return exp.Paren(this=exp.Div(this=sum_, expression=count, typed=True, safe=False))
+        name = f"louver_c{len(self.columns)}"
         self.columns.append(Output(name, "average", type_, parts=(names[0], names[1])))
-        return name
+        return exp.column(name)
 
     def names(self) -> list[str]:
         """The names of all values."""

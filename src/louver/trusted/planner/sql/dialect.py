@@ -76,6 +76,12 @@ class Dialect:
     #: whether Louver knows by itself what the engine makes of constants and of simple terms; else
     #: the engine is asked each time
     has_simple_terms: bool = False
+    #: numbers whose arithmetic is exact and never leaves their range, beside those of the catalog
+    exact_types: frozenset[str] = frozenset()
+    #: the widest type of a sum of whole numbers
+    whole_sums: str = "HUGEINT"
+    #: whether AVG of exact numbers is the engine's own quotient of their SUM and COUNT
+    divides_sums: bool = False
     #: whether the engine reads off what a change did, by itself and for every form of change
     reads_off: bool = False
     #: whether its statements beside queries, changes and definitions are others than DuckDB's

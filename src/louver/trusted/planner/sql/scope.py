@@ -84,7 +84,8 @@ class Scope:
     """One SELECT block over base tables while it is rewritten.
 
     ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
-    what is computed on them is a leak of those tables. ``whole`` tells that the block reads all
+    what is computed on them is a leak of those tables. ``tables`` is FROM as text, with its joins, for
+    the local engine (``describe``). ``whole`` tells that the block reads all
     rows of one table, of which the client knows the numbers. ``filters`` are the conditions under
     which aggregates count a row.
     """
@@ -99,6 +100,7 @@ class Scope:
     virtual: dict[str, SharedExpr | Plain] = field(default_factory=dict)
     shown: list[Source] = field(default_factory=list)
     describe: Describe | None = None
+    tables: str = ""
     whole: bool = False
     filters: list[Node] = field(default_factory=list)
 
@@ -154,9 +156,8 @@ class Scope:
         known = self.type_of(node)
         if known or self.describe is None:
             return known
-        sources = ", ".join(f'{s.table.local_name} AS "{s.alias}"' for s in self.sources)
         try:
-            ((_, type_),) = self.describe(f"SELECT {local_text(node)} FROM {sources}")
+            ((_, type_),) = self.describe(f"SELECT {local_text(node)} {self.tables}")
         except errors.Error:
             return ""
         self.types[local_text(node)] = type_
