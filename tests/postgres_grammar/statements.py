@@ -8,6 +8,7 @@ from decimal import Decimal
 from random import Random
 from uuid import UUID
 
+from tests.postgres_grammar import aggregates
 from tests.postgres_grammar.expressions import (
     CODED,
     NUMBERS,
@@ -76,7 +77,7 @@ class Statements:
         for number, type_ in enumerate(types):
             column = f"c{number}"
             table.columns[column] = type_
-            enc = "" if type_ in CODED and random.random() < 0.25 else " ENC"
+            enc = "" if type_ in CODED and random.random() < 0.4 else " ENC"
             rule = ""
             if random.random() < 0.12:
                 rule = f" DEFAULT {random.choice(VALUES[type_])}"
@@ -193,6 +194,10 @@ class Statements:
         """A query of one of many forms."""
         random, table = self.random, self.random.choice(self.tables)
         names = table.names("t")
+        if random.random() < 0.5:
+            other = random.choice(self.tables)
+            sources = [(f"{table.name} AS t", names), (f"{other.name} AS o", other.names("o"))]
+            return aggregates.block(random, sources)
         where = condition(random, names)
         numbers = [name for name in names if name.type in NUMBERS]
         form = random.randint(0, 9)

@@ -1,5 +1,5 @@
-"""PostgreSQL as the server, without any extension of ours. The local engine is another one, so of
-the user's own expressions only those go whose meaning is the same in both.
+"""PostgreSQL as the server, without any extension of ours. Of the user's own expressions only
+those go whose meaning is the same in the local engine, which may be another one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from louver import errors
 from louver.names import fold, is_home
-from louver.trusted.backends import comparisons, postgres_layers
+from louver.trusted.backends import comparisons, postgres_layers, postgres_native
 from louver.trusted.backends.backend import Backend, Leaf, TypeOf
 from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Column, Table
@@ -43,6 +43,12 @@ _DROP_INDEX = (
     " LOOP EXECUTE 'DROP INDEX ' || found; END LOOP; END"
 )
 _WIDE = stored_types.WIDE_CODE
+_OWN = "postgres"
+#: Of plain columns, whose values the local engine adds and compares in the same way.
+_AGGREGATES = {name: f"{name}(⟦0⟧)" for name in ("sum", "avg", "min", "max")}
+_NATIVE_WORDS = frozenset(
+    "interval day week month year hour minute second".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,21 @@ class Postgres(Backend):
     """A PostgreSQL server."""
 
     def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
-        """Comparisons of two integers, texts or dates, and what joins them: default deny."""
+        """Comparisons of two integers, texts or dates, and what joins them; a small vocabulary where
+        the local engine is a PostgreSQL too. Default deny.
+        """
+        if self.local_dialect == _OWN:
+            return postgres_native.rendered(node, leaf, type_of)
         return comparisons.rendered(node, lambda part: _operand(part, leaf, type_of))
+
+    def speaking(self, language: str) -> Backend:
+        """With aggregates of plain columns where the local engine is a PostgreSQL too."""
+        backend = Backend.speaking(self, language)
+        if language != _OWN:
+            return backend
+        more, words = {**self.operations, **_AGGREGATES}, self.words | _NATIVE_WORDS
+        functions = self.functions | {"max", "avg", "coalesce"}
+        return replace(backend, operations=more, words=words, functions=functions)
 
     def table(self, table: Table) -> str:
         """A table's name on the server."""

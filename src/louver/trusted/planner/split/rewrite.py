@@ -137,7 +137,8 @@ def native(node: exp.Expr, scope: Scope) -> Plain | None:
             if match is None or match[1].encrypted:
                 return None
             slots.add(match[0].slot)
-    if not slots:
+    # Where an error ends the transaction, the server must not be the one that raises it.
+    if not slots or (spoken().fails_whole and _may_raise(node, scope)):
         return None
     text = scope.backend.render(
         node, lambda part: _leaf(part, scope, values), lambda part: _leaf_type(part, scope)

@@ -1,0 +1,93 @@
+"""Expressions over plain columns for a server of the local engine's own kind: the text of a tree
+of a small vocabulary, which depends on its operands alone and on no setting of a session.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from louver.trusted.backends.backend import Leaf, TypeOf
+from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
+
+_VOCABULARY = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Paren,
+    exp.Null, exp.Boolean, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or,
+    exp.Not, exp.Between, exp.In, exp.Is, exp.Like, exp.Case, exp.If, exp.Coalesce, exp.Cast,
+    exp.DataType, exp.Interval, exp.Var,
+)  # fmt: skip
+_COMPARISONS = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like,
+)  # fmt: skip
+_NUMBERS = frozenset(("SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"))
+_OTHERS = frozenset(("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "UUID"))
+_DECIMAL = re.compile(r"DECIMAL\(\d+, ?\d+\)")
+#: Dates and lengths of time that mean the same under every DateStyle and IntervalStyle.
+_DAY = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
+_COUNT = re.compile(r"\d{1,6}")
+_UNITS = frozenset(("DAY", "WEEK", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND"))
+
+
+def rendered(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
+    """An expression as the server's text; None where any part of it is not known."""
+    if not all(_is_known(part, node, type_of) for part in node.walk()):
+        return None
+    copy = exp.Paren(this=node.copy())
+    for part in list(copy.find_all(exp.Column, exp.Literal)):
+        text = leaf(part)
+        if text is not None:
+            part.replace(exp.Var(this=text))
+        elif isinstance(part, exp.Column):
+            return None
+    return str(copy.sql("postgres"))
+
+
+def _is_known(part: exp.Expr, whole: exp.Expr, type_of: TypeOf) -> bool:
+    if not isinstance(part, _VOCABULARY) or isinstance(part, exp.TryCast):
+        return False
+    match part:
+        case exp.In():
+            return bool(part.expressions) and not part.args.get("query")
+        case exp.Between():
+            return not part.args.get("symmetric")
+        case exp.Column():
+            return _is_placeholder(part) or _is_known_type(type_of(part))
+        case exp.Var():
+            return isinstance(part.parent, exp.Interval)
+        case exp.Interval():
+            unit = part.args.get("unit")
+            counted = isinstance(part.this, exp.Literal) and _COUNT.fullmatch(part.this.name)
+            return bool(counted) and isinstance(unit, exp.Var) and unit.name.upper() in _UNITS
+        case exp.Cast():
+            # Of texts that are written out; a cast of a column may fail, or depend on a setting.
+            literal = part.this
+            text = isinstance(literal, exp.Literal) and literal.is_string
+            return text and part.to.is_type("date") and bool(_DAY.fullmatch(literal.name))
+        case exp.DataType():
+            return isinstance(part.parent, exp.Cast)
+        case exp.Literal() if part.is_string:
+            return isinstance(part.parent, exp.Cast | exp.Interval) or _is_text(part, type_of)
+    return True
+
+
+def _is_known_type(type_: str) -> bool:
+    return type_ in _NUMBERS or type_ in _OTHERS or bool(_DECIMAL.fullmatch(type_))
+
+
+def _is_placeholder(column: exp.Column) -> bool:
+    return not column.table and bool(column.name.startswith(PARAMETER_PREFIX))
+
+
+def _is_text(literal: exp.Literal, type_of: TypeOf) -> bool:
+    """Whether a string is compared with texts, or a day with days. Any other string is a value of
+    a type that the server works out, by the settings of its session.
+    """
+    comparison = literal.parent
+    if not isinstance(comparison, _COMPARISONS) or "\\" in literal.name or "\0" in literal.name:
+        return False
+    sides = [side for side in comparison.iter_expressions() if not isinstance(side, exp.Literal)]
+    types = {type_of(side) if isinstance(side, exp.Column) else "" for side in sides}
+    if types == {"DATE"}:
+        return bool(_DAY.fullmatch(literal.name)) and not isinstance(comparison, exp.Like)
+    return types == {"VARCHAR"}
