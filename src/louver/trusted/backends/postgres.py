@@ -46,9 +46,7 @@ _WIDE = stored_types.WIDE_CODE
 _OWN = "postgres"
 #: Of plain columns, whose values the local engine adds and compares in the same way.
 _AGGREGATES = {name: f"{name}(⟦0⟧)" for name in ("sum", "avg", "min", "max")}
-_NATIVE_WORDS = frozenset(
-    "interval day week month year hour minute second".split()
-)
+_NATIVE_WORDS = frozenset("interval day week month year hour minute second".split())
 
 
 @dataclass(frozen=True, slots=True)

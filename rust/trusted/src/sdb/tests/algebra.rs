@@ -57,7 +57,8 @@ fn opened(key: &SdbKey, column: &ArrayRef, slots: &[(u32, ArrayRef)]) -> Vec<i64
 }
 
 fn columns() -> impl Strategy<Value = Vec<(i64, i64)>> {
-    let number = prop_oneof![-5i64..5, -(1i64 << 30)..(1i64 << 30)];
+    // The product of two of these and a constant below 100 fits into 64 bits.
+    let number = prop_oneof![-5i64..5, -(1i64 << 28)..(1i64 << 28)];
     prop::collection::vec((number.clone(), number), 1..25)
 }
 
@@ -76,12 +77,7 @@ proptest! {
         let key = space.column_key(1, 1, 0, 0);
         let key = space.multiply(&key, &space.column_key(1, 2, 0, 0)).unwrap();
         let key = space.scale(&key, &BigInt::from(u)).unwrap();
-        let expected: Vec<i64> =
-            a.iter().zip(&b).map(|(a, b)| a.wrapping_mul(*b).wrapping_mul(u)).collect();
-        let fits = a.iter().zip(&b).all(|(a, b)| {
-            i64::try_from(i128::from(*a) * i128::from(*b) * i128::from(u)).is_ok()
-        });
-        prop_assume!(fits);
+        let expected: Vec<i64> = a.iter().zip(&b).map(|(a, b)| a * b * u).collect();
         prop_assert_eq!(opened(&key, &product, &[(0, ids(0..count as i64))]), expected);
     }
 

@@ -39,8 +39,7 @@ _AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 def ask_types(
     select: exp.Select, scope: Scope, describe: Callable[[str], list[tuple[str, str]]]
 ) -> None:
-    """The local engine's own types of all arithmetic and aggregates of the block, in one question.
-    """
+    """The local engine's own types of all arithmetic and aggregates of the block, in one question."""
     scope.describe = describe
     clause = select.args.get("from_") or select.args["from"]
     joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])
@@ -55,7 +54,9 @@ def ask_types(
         elif not list(node.find_all(*_AGGREGATE_NODES)):
             others[local_text(node)] = f"({typed_text(node, scope)})"
     texts = [
-        f"SELECT {', '.join(known.values())} {scope.tables}" for known in (aggregates, others) if known
+        f"SELECT {', '.join(known.values())} {scope.tables}"
+        for known in (aggregates, others)
+        if known
     ]
     if not texts:
         return
