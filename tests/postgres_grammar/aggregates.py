@@ -60,7 +60,8 @@ def aggregate(random: Random, names: Sequence[Name]) -> str:
         test = _test(random, random.choice(names))
         drawn += [
             f"{word}({number})", f"{word}({number})", f"{word}({number})",
-            f"{word}(CASE WHEN {test} THEN {number} END)", f"{word}({number}) FILTER (WHERE {test})",
+            f"{word}(CASE WHEN {test} THEN {number} END)",
+            f"{word}({number}) FILTER (WHERE {test})",
             f"{word}({number} * 2)", f"round({word}({number}), 1)",
             f"sum(CASE WHEN {test} THEN 1 ELSE 0 END)", f"{word}({number}) / count(*)",
         ]  # fmt: skip

@@ -70,7 +70,10 @@ fn welch(samples: &[(bool, f64)]) -> f64 {
 }
 
 /// Times `work` on inputs of both classes in random order; the least t of some attempts.
-fn leak<T>(samples: usize, classes: &[Vec<T>; 2], mut work: impl FnMut(&T)) -> f64 {
+///
+/// Each sample works on a copy, so that inputs of both classes lie in the same place: where one lies
+/// costs time too.
+fn leak<T: Clone>(samples: usize, classes: &[Vec<T>; 2], mut work: impl FnMut(&T)) -> f64 {
     let mut random = Random(samples as u64);
     let mut least = f64::INFINITY;
     for _ in 0..ATTEMPTS {
@@ -78,9 +81,9 @@ fn leak<T>(samples: usize, classes: &[Vec<T>; 2], mut work: impl FnMut(&T)) -> f
         for _ in 0..samples {
             let (class, at) = (random.next() >> 63 == 1, random.next() as usize);
             let inputs = &classes[usize::from(class)];
-            let input = &inputs[at % inputs.len()];
+            let input = inputs[at % inputs.len()].clone();
             let began = Instant::now();
-            work(black_box(input));
+            work(black_box(&input));
             seen.push((class, began.elapsed().as_nanos() as f64));
         }
         // The first ones fill caches.

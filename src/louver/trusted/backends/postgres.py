@@ -54,8 +54,8 @@ class Postgres(Backend):
     """A PostgreSQL server."""
 
     def render(self, node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
-        """Comparisons of two integers, texts or dates, and what joins them; a small vocabulary where
-        the local engine is a PostgreSQL too. Default deny.
+        """Comparisons of two integers, texts or dates, and what joins them; a small vocabulary
+        where the local engine is a PostgreSQL too. Default deny.
         """
         if self.local_dialect == _OWN:
             return postgres_native.rendered(node, leaf, type_of)

@@ -31,7 +31,7 @@ _UNITS = frozenset(("DAY", "WEEK", "MONTH", "YEAR", "HOUR", "MINUTE", "SECOND"))
 
 def rendered(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
     """An expression as the server's text; None where any part of it is not known."""
-    if not all(_is_known(part, node, type_of) for part in node.walk()):
+    if not all(_is_known(part, type_of) for part in node.walk()):
         return None
     copy = exp.Paren(this=node.copy())
     for part in list(copy.find_all(exp.Column, exp.Literal)):
@@ -43,7 +43,7 @@ def rendered(node: exp.Expr, leaf: Leaf, type_of: TypeOf) -> str | None:
     return str(copy.sql("postgres"))
 
 
-def _is_known(part: exp.Expr, whole: exp.Expr, type_of: TypeOf) -> bool:
+def _is_known(part: exp.Expr, type_of: TypeOf) -> bool:
     if not isinstance(part, _VOCABULARY) or isinstance(part, exp.TryCast):
         return False
     match part:

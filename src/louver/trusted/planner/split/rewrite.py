@@ -39,7 +39,7 @@ _AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 def ask_types(
     select: exp.Select, scope: Scope, describe: Callable[[str], list[tuple[str, str]]]
 ) -> None:
-    """The local engine's own types of all arithmetic and aggregates of the block, in one question."""
+    """The local engine's types of all arithmetic and aggregates of the block, in one question."""
     scope.describe = describe
     clause = select.args.get("from_") or select.args["from"]
     joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])

@@ -370,9 +370,8 @@ class _Outputs:
         return known.copy()
 
     def _stored(self, computed: Aggregate, type_: str) -> exp.Expr:
-        names = []
-        for value in computed.values:
-            names.append(self.add(value, _type_of(value, type_, alone=len(computed.values) == 1)))
+        alone = len(computed.values) == 1
+        names = [self.add(value, _type_of(value, type_, alone=alone)) for value in computed.values]
         if not computed.average:
             return exp.column(names[0])
         if spoken().divides_sums:

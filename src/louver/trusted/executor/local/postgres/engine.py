@@ -302,6 +302,7 @@ class PostgresLocalEngine(PostgresSettings):
 
         self.last_affected, self.last_columns, rows = finishing.finished(
             self.workspace,
+            self.binder,
             answers,
             [*self._views.values()],
             sql,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from louver import errors
 from louver._rust import postgres
 from louver.names import fold, quoted
 from louver.trusted.executor.local.local import Answers, Described, Parameters
-from louver.trusted.executor.local.postgres import bound_rows, readable
+from louver.trusted.executor.local.postgres import bound_rows, readable, workspace_indexes
 from louver.trusted.executor.local.postgres.connection import (
     PostgresConnection,
     Reply,
@@ -29,10 +29,13 @@ from louver.trusted.vault.catalog import HomeObject
 _ANALYZED_ROWS = 2_000
 _WORD = re.compile(r"\w+")
 _PART = "louver_finish"
+Home = tuple[str, str]
+"""Schema and name of a table in the workspace."""
 
 
 def finished(
     workspace: PostgresConnection,
+    binder: PostgresConnection,
     answers: Answers,
     views: Sequence[HomeObject],
     sql: str,
@@ -46,13 +49,16 @@ def finished(
     """
     needed = _needed(views, sql)
     try:
-        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps, limits=limits)
+        reply = _run(
+            workspace, binder, answers, needed, sql, parameters, keeps=keeps, limits=limits
+        )
     except errors.Error as error:
         if not readable.needs_text(error):
             raise
         reply = _run(
-            workspace, answers, needed, sql, parameters, keeps=keeps, limits=limits, is_printed=True
-        )
+            workspace, binder, answers, needed, sql, parameters, keeps=keeps, limits=limits,
+            is_printed=True,
+        )  # fmt: skip
     with translated(sql):
         count = reply[0].rpartition(" ")[2]
         affected = int(count) if count.isdecimal() else -1
@@ -61,6 +67,7 @@ def finished(
 
 def _run(
     workspace: PostgresConnection,
+    binder: PostgresConnection,
     answers: Answers,
     views: Sequence[HomeObject],
     sql: str,
@@ -97,16 +104,10 @@ def _run(
                 return raw.run([*steps, *limited, (sql, own), *last])[len(steps) + len(limited)]
         with translated():
             raw.run(steps)
-        for key in many:
-            columns, rows = answers[key]
-            workspace.fill(targets[key], [name for name, _ in columns], rows)
-            if rows.num_rows >= _ANALYZED_ROWS:
-                workspace.execute(f"ANALYZE {targets[key]}")
-        for view in views:
-            with path_instead(workspace, view.path):
-                workspace.execute(view.sql)
+        _fill(workspace, answers, {key: targets[key] for key in many}, views)
         with translated(sql):
             given = workspace.given(sql, parameters)
+            limited += _indexes(workspace, binder, answers, targets, many, (sql, given))
             text = readable.as_text(raw, sql) if is_printed else sql
             return raw.run([*limited, (text, given), *last])[len(limited)]
     except BaseException:
@@ -114,6 +115,40 @@ def _run(
             if raw.state() != "idle":
                 raw.run([(text, []) for text in _undoing(within)])
         raise
+
+
+def _fill(
+    workspace: PostgresConnection,
+    answers: Answers,
+    targets: Mapping[Home, str],
+    views: Sequence[HomeObject],
+) -> None:
+    """Fill tables with many rows, and make the views over all tables."""
+    for key, target in targets.items():
+        columns, rows = answers[key]
+        workspace.fill(target, [name for name, _ in columns], rows)
+        if rows.num_rows >= _ANALYZED_ROWS:
+            workspace.execute(f"ANALYZE {target}")
+    for view in views:
+        with path_instead(workspace, view.path):
+            workspace.execute(view.sql)
+
+
+def _indexes(
+    workspace: PostgresConnection,
+    binder: PostgresConnection,
+    answers: Answers,
+    targets: Mapping[Home, str],
+    many: Sequence[Home],
+    statement: Statement,
+) -> list[Statement]:
+    """What makes the indexes that a statement needs of tables with many rows."""
+    if not many:
+        return []
+    filled = {key: (targets[key], [name for name, _ in answers[key][0]]) for key in many}
+    rows = sum(answers[key][1].num_rows for key in many)
+    texts = workspace_indexes.wanted(workspace, binder, filled, rows, statement)
+    return [(text, []) for text in texts]
 
 
 def _insertion(
