@@ -67,7 +67,7 @@ class Postgres(Backend):
         if language != _OWN:
             return backend
         more, words = {**self.operations, **_AGGREGATES}, self.words | _NATIVE_WORDS
-        functions = self.functions | {"max", "avg", "coalesce"}
+        functions = self.functions | {"avg", "coalesce"}
         return replace(backend, operations=more, words=words, functions=functions)
 
     def table(self, table: Table) -> str:
@@ -182,12 +182,28 @@ def _day(node: exp.Cast) -> tuple[str, str] | None:
     return (f"DATE '{literal.name}'", "date") if _DAY.fullmatch(literal.name) else None
 
 
+def _extremes(word: str) -> dict[str, str]:
+    """The sealed value and the id of the row with the least or greatest code."""
+    operations = {}
+    bits = "int8send(⟦2⟧ # (-9223372036854775807 - 1))"
+    for suffix, code, width in (("", bits, 8), ("_wide", "uuid_send(⟦2⟧)", 16)):
+        entry = f"ARRAY[{code} || int8send(⟦1⟧) || ⟦0⟧]"
+        picked = f"({word}({entry}) FILTER (WHERE ⟦2⟧ IS NOT NULL))[1]"
+        digits = f"'x' || encode(substr({picked}, {width + 1}, 8), 'hex')"
+        operations[f"{word}_value{suffix}"] = f"substr({picked}, {width + 9})"
+        operations[f"{word}_row{suffix}"] = f"CAST(CAST({digits} AS bit(64)) AS bigint)"
+    return operations
+
+
 BACKEND = Postgres(
     "postgresql",
     {
         # Of plain columns: sums of integers are exact in both engines.
         "least_row": "min(⟦0⟧)",
-        "of_least": "(array_agg(⟦0⟧ ORDER BY ⟦1⟧) FILTER (WHERE ⟦1⟧ IS NOT NULL))[1]",
+        # Arrays have a least one in every version, and need no sorting of the group.
+        "of_least": "substr((min(ARRAY[int8send(⟦1⟧) || ⟦0⟧]))[1], 9)",
+        **_extremes("min"),
+        **_extremes("max"),
         # Of limbs. A sum of none is NULL; the ids of rows are those that a sum is of.
         "limb_sum": "CAST(sum(⟦0⟧) AS numeric(38, 0))",
         # Stored as the signed number of the same 64 bits.
@@ -204,8 +220,12 @@ BACKEND = Postgres(
         stored_types.LIMB: "bigint",
         stored_types.WIDE_LIMB: "bigint",
     },
-    words=frozenset("bigint bytea uuid date filter order numeric case when then end".split()),
-    functions=frozenset(("array_agg", "min", "sum", "string_agg", "int8send")),
+    words=frozenset(
+        "array bigint bit bytea uuid date filter order numeric case when then end".split()
+    ),
+    functions=frozenset(
+        ("min", "max", "sum", "string_agg", "int8send", "uuid_send", "substr", "encode")
+    ),
     probe=postgres_layers.PROBE,
     keys_choose=False,
     unique="UNIQUE",

@@ -24,9 +24,11 @@ from louver.trusted.vault.scheme import (
     Scheme,
     SumPart,
     read_from,
+    representation,
     scheme_of,
     summing,
 )
+from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.trusted.vault.types import decimal_scale, is_integer
 
 INEXACT = ("text", "blob", "uuid", "double", "float")
@@ -91,8 +93,11 @@ def extreme(value: EncodedColumn, name: str, scope: Scope) -> Aggregate | None:
     if answer is None or value.domain in INEXACT or value.coarse:
         return None
     operands = (_sealed(value, scope), _number(value), value.node(answer[0]))
-    node = scope.operation(f"{name}_value", *operands)
-    row = scope.operation(f"{name}_row", *operands)
+    # An engine that compares codes by their bytes has operations for each of their types.
+    wide = representation(answer[0]).type(scope.declared(value)) == WIDE_CODE
+    suffix = "_wide" if wide and scope.backend.has(f"{name}_value_wide") else ""
+    node = scope.operation(f"{name}_value{suffix}", *operands)
+    row = scope.operation(f"{name}_row{suffix}", *operands)
     if node is None or row is None:
         return None
     codes.shown(value, answer, scope)

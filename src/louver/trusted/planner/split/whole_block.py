@@ -35,7 +35,12 @@ from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import EncodedColumn, Predicate, Raw
+from louver.trusted.planner.sql.values import (
+    EncodedColumn,
+    GroupRepresentative,
+    Predicate,
+    Raw,
+)
 from louver.trusted.vault.types import family
 
 Describe = Callable[[str], list[tuple[str, str]]]
@@ -302,10 +307,12 @@ def _finished(kind: str, remote: RemoteQuery, tree: exp.Select, scope: Scope) ->
 
 
 def _type_of(value: Shown, type_: str, *, alone: bool) -> str:
-    """The type of a column of the answer: that of the aggregate which it is, but for a sum that is
-    opened as the widest exact number where the engine's has no bounds.
+    """The type of a column of the answer: that of the aggregate which it is; of a row's value its
+    own, and of a sum the widest exact number where the engine's has no bounds.
     """
-    if not alone or (isinstance(value, Summed) and family(type_) != "number"):
+    if not alone or isinstance(value, GroupRepresentative):
+        return value.type
+    if isinstance(value, Summed) and family(type_) != "number":
         return value.type
     return type_
 
