@@ -71,8 +71,8 @@ fn welch(samples: &[(bool, f64)]) -> f64 {
 
 /// Times `work` on inputs of both classes in random order; the least t of some attempts.
 ///
-/// Each sample works on a copy, so that inputs of both classes lie in the same place: where one lies
-/// costs time too.
+/// Each sample works on a copy, so that inputs of both classes lie in the same place: where one
+/// lies costs time too.
 fn leak<T: Clone>(samples: usize, classes: &[Vec<T>; 2], mut work: impl FnMut(&T)) -> f64 {
     let mut random = Random(samples as u64);
     let mut least = f64::INFINITY;

@@ -8,6 +8,7 @@ import re
 
 from sqlglot import exp
 
+from louver.names import keyword
 from louver.trusted.backends.backend import Leaf, TypeOf
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 
@@ -58,7 +59,7 @@ def _is_known(part: exp.Expr, type_of: TypeOf) -> bool:
         case exp.Interval():
             unit = part.args.get("unit")
             counted = isinstance(part.this, exp.Literal) and _COUNT.fullmatch(part.this.name)
-            return bool(counted) and isinstance(unit, exp.Var) and unit.name.upper() in _UNITS
+            return bool(counted) and isinstance(unit, exp.Var) and keyword(unit.name) in _UNITS
         case exp.Cast():
             # Of texts that are written out; a cast of a column may fail, or depend on a setting.
             literal = part.this

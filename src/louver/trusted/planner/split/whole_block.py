@@ -35,12 +35,7 @@ from louver.trusted.planner.sql.lexer import Shape
 from louver.trusted.planner.sql.scope import Scope, Servers, Source
 from louver.trusted.planner.sql.selection import Unsplit
 from louver.trusted.planner.sql.trees import local_text
-from louver.trusted.planner.sql.values import (
-    EncodedColumn,
-    GroupRepresentative,
-    Predicate,
-    Raw,
-)
+from louver.trusted.planner.sql.values import EncodedColumn, GroupRepresentative, Predicate, Raw
 from louver.trusted.vault.types import family
 
 Describe = Callable[[str], list[tuple[str, str]]]

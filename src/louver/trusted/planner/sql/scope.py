@@ -84,10 +84,9 @@ class Scope:
     """One SELECT block over base tables while it is rewritten.
 
     ``virtual`` are columns of an inner query in reach, ``shown`` the tables that these come from:
-    what is computed on them is a leak of those tables. ``tables`` is FROM as text, with its joins,
-    for the local engine (``describe``). ``whole`` tells that the block reads all
-    rows of one table, of which the client knows the numbers. ``filters`` are the conditions under
-    which aggregates count a row.
+    what is computed on them is a leak of those tables. ``tables`` is FROM with its joins as a text
+    to describe. ``whole`` tells that the block reads all rows of one table, of which the client
+    knows the numbers. ``filters`` are the conditions under which aggregates count a row.
     """
 
     sources: list[Source]
