@@ -19,6 +19,70 @@ LENGTH = 80
 """Statements of one session."""
 #: Louver's own refusals: no answer is wrong where one of these is given.
 _REFUSED = ("leak.", "sql.unsupported", "value.form", "engine.", "postgres.nan", "join.", "local.")
+_RACES = ("catalog.conflict", "server.conflict")
+
+
+def interleaved(
+    profile: str, seed: int, length: int, counts: collections.Counter[str], clients: int = 3
+) -> list[str]:
+    """Several clients on one database: what differed, with all statements before it.
+
+    While one is in a transaction, others change tables that it has not met. On both sides a
+    transaction sees the state of its beginning.
+    """
+    random = Random(seed)
+    drawn, lines, history = Statements(random), [], []
+    twins = [PostgresTwin(profile)]
+    twins += [PostgresTwin(profile, beside=twins[0]) for _ in range(clients - 1)]
+    met: list[set[str]] = [set() for _ in twins]
+    try:
+        for twin in twins:
+            twin.plain.execute("SET default_transaction_isolation = 'repeatable read'")
+        for number in range(4):
+            sql = drawn.create(f"t{number}")
+            history.append(sql)
+            differs, refusal = twins[0].refused_or_differs(sql, _REFUSED)
+            if differs or refusal:
+                drawn.tables.pop()
+                twins[0].on_plain(f"DROP TABLE IF EXISTS t{number}")
+        while len(history) < length and drawn.tables:
+            chosen = random.randrange(clients)
+            twin = twins[chosen]
+            drawn.within = twin.within
+            step = drawn.next()
+            names = {table.name for table in drawn.tables if table.name in step.sql}
+            names |= _related(drawn, names)
+            others = set().union(*(met[n] for n in range(clients) if n != chosen))
+            reads = step.sql.startswith(("SELECT", "WITH"))
+            if names & others and not reads:
+                continue
+            # Beside an open transaction a race for the catalog, or for what is kept of a table, may
+            # be lost.
+            within = any(other.within for other in twins)
+            refusals = (*_REFUSED, *_RACES) if within else _REFUSED
+            differs, refusal = twin.refused_or_differs(step.sql, refusals, step.parameters)
+            if step.sql == "BEGIN":
+                # Of Louver's transactions the state is that of BEGIN.
+                twin.plain.execute("SELECT 1")
+            met[chosen] = (met[chosen] | names) if twin.within else set()
+            history.append(f"[{chosen}] {step.sql} {list(step.parameters) or ''}")
+            counts["refused: " + refusal if refusal else step.sql.partition(" ")[0]] += 1
+            if differs:
+                lines.append(f"[{profile}:{seed}:{len(history)}] {history[-1]}\n    {differs}")
+                lines += [f"        {text};" for text in history if text.startswith("CREATE")]
+                lines += [f"        … {text}" for text in history[-30:]]
+                break
+    finally:
+        for twin in twins:
+            twin.close()
+    return lines
+
+
+def _related(drawn: Statements, names: set[str]) -> set[str]:
+    """The tables that refer to these, or that these refer to: a change locks rows there."""
+    related = {t.parent for t in drawn.tables if t.name in names and t.parent}
+    related |= {t.name for t in drawn.tables if t.parent in names}
+    return related if related <= names else related | _related(drawn, names | related)
 
 
 def play(profile: str, seed: int, length: int, counts: collections.Counter[str]) -> list[str]:
@@ -63,6 +127,7 @@ def main() -> int:
     parser.add_argument("--statements", type=int, default=1_000)
     parser.add_argument("--profile", default="cryptdb")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clients", type=int, default=1, help="that take turns on a database")
     options = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +140,10 @@ def run(options: argparse.Namespace, counts: collections.Counter[str]) -> int:
     """Play, and print what differed and how often each form was met."""
     start, differences, seed = time.monotonic(), 0, options.seed
     while sum(counts.values()) < options.statements:
-        lines = play(options.profile, seed, LENGTH, counts)
+        if options.clients > 1:
+            lines = interleaved(options.profile, seed, 2 * LENGTH, counts, options.clients)
+        else:
+            lines = play(options.profile, seed, LENGTH, counts)
         differences += bool(lines)
         for line in lines:
             sys.stdout.write(f"{line[:600]}\n")
