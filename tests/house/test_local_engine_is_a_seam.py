@@ -27,7 +27,6 @@ LIBRARY = {
     "apps/demo/splinter.py": "the plaintext twin of a demonstration",
     "apps/inference.py": "counts values of Arrow tables for an estimate of attacks",
     "client/advice.py": "tries a generated column in a database of its own",
-    "client/csv_text.py": "writes Arrow as CSV",
     "executor/containment.py": "translates what a library raises and nobody else caught",
     "executor/export_file.py": "writes a DuckDB file",
     "executor/file_objects.py": "reads the objects of a DuckDB file",

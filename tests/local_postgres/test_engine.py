@@ -247,7 +247,7 @@ def test_the_time_stands_still(open_engine: Open) -> None:
 def test_what_only_duckdb_has_is_refused(engine: PostgresLocalEngine) -> None:
     for call in (
         lambda: engine.attach("f", "f.duckdb"), lambda: engine.detach("f"),
-        lambda: engine.put_frame("f", object()), lambda: engine.reading(rows((1, "x"))),
+        lambda: engine.put_frame("f", object()),
         lambda: engine.set_variable("v", rows((1, "x")), "integer"),
         lambda: engine.write_file(rows((1, "x")), "TO 'f.csv'"),
     ):  # fmt: skip

@@ -83,3 +83,46 @@ def test_the_server_holds_no_plaintext(connection: louver.Connection) -> None:
     admin.close()
     assert b"canary in plain text" in held
     assert b"canary that sings" not in held
+
+
+_EVERY = (
+    "n numeric ENC, i interval ENC, j jsonb ENC, a integer[] ENC, z timestamptz ENC, u uuid ENC,"
+    " o boolean ENC, e text ENC"
+)
+_EVERY_ROW = (
+    "2.50, '1 day', '{\"k\": \"a, b\"}', '{1,2}', '2020-01-01',"
+    " 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', true, ''"
+)
+
+
+@pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
+def test_rows_of_every_type_have_all_faces(connection: louver.Connection) -> None:
+    connection.execute(f"CREATE TABLE every (k integer PRIMARY KEY, {_EVERY})")
+    connection.execute(f"INSERT INTO every VALUES (1, {_EVERY_ROW})")
+    connection.execute("INSERT INTO every (k) VALUES (2)")
+    relation = connection.sql("SELECT * FROM every ORDER BY k")
+    frame = relation.df()
+    assert list(frame.columns) == ["k", "n", "i", "j", "a", "z", "u", "o", "e"]
+    assert frame["n"][0] == Decimal("2.50")
+    assert frame["a"].tolist() == [[1, 2], None]
+    assert relation.pl()["a"].to_list() == ["{1,2}", None]
+    assert relation.fetchnumpy()["k"].tolist() == [1, 2]
+    written: list[bytes] = []
+    relation.execute()
+    louver_csv = relation._ran()
+    louver_csv.csv(written.append)
+    assert b"".join(written).decode().splitlines() == [
+        "k,n,i,j,a,z,u,o,e",
+        '1,2.50,1 day,"{""k"": ""a, b""}","{1,2}",2020-01-01 00:00:00+00,'
+        'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,true,""',
+        "2,,,,,,,,",
+    ]
+    assert "{1,2}" in str(relation)
+    connection.execute("DROP TABLE every")
+
+
+def test_the_ledger_is_a_relation(connection: louver.Connection) -> None:
+    leakage = connection.leakage()
+    assert leakage.columns[:4] == ["sequence", "when", "table_name", "columns"]
+    assert leakage.arrow().num_rows == len(leakage) > 0
+    assert "table_name" in str(leakage)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.client import csv_text
 from louver.trusted.client.table_format import box
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
@@ -86,22 +85,30 @@ class Result:
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame."""
-        import pandas  # noqa: F401  (DuckDB imports it; its own error has no fix)
+        import pandas  # noqa: F401  (an engine imports it; its own error has no fix)
 
-        with contained(self._session), self._session.context.local.reading(self.rows) as relation:
-            return relation.df().set_axis(self.rows.column_names, axis="columns")
+        with contained(self._session):
+            return self._session.context.local.data_frame(self.rows)
 
     def numpy(self) -> dict[str, Any]:
         """The rows as a NumPy array for each column."""
-        with contained(self._session), self._session.context.local.reading(self.rows) as relation:
-            arrays = relation.fetchnumpy()
-        return dict(zip(self.rows.column_names, arrays.values(), strict=False))
+        with contained(self._session):
+            arrays = self._session.context.local.numpy_arrays(self.rows)
+        return dict(zip(self.rows.column_names, arrays, strict=False))
 
     def pl(self) -> Any:
         """The rows as a polars DataFrame."""
         import polars
 
-        return polars.from_arrow(self.arrow())
+        rows = self.arrow()
+        for position, field in enumerate(self.rows.schema):
+            # What polars has no type for stands there as text.
+            if isinstance(rows.schema.field(position).type, pa.BaseExtensionType) or isinstance(
+                field.type, pa.OpaqueType
+            ):
+                texts = [text for (text,) in self.texts(self.rows.select([position]))]
+                rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
+        return polars.from_arrow(rows)
 
     def text(self, max_rows: int = SHOWN_ROWS, max_width: int | None = None) -> str:
         """The rows as a table; of many rows the first and the last."""
@@ -114,17 +121,18 @@ class Result:
         return box(self.answer.columns, texts, total=total, max_width=max_width, wrapped=wrapped)
 
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
-        """All rows, or the given ones, with every value as text, as DuckDB prints it."""
+        """All rows, or the given ones, with every value as text, as the local engine prints it."""
         wanted = self.rows if rows is None else rows
         texts = arrow_values.texts(wanted)
         if texts is not None:
             return texts
-        with contained(self._session), self._session.context.local.reading(wanted) as relation:
-            printed = relation.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows")
-            return list(printed.fetchall())
+        with contained(self._session):
+            return self._session.context.local.texts(wanted)
 
     def csv(self, write: Callable[[bytes], object]) -> None:
-        """Write all rows as CSV with a header, as DuckDB's COPY does; ``write`` takes the bytes."""
+        """Write all rows as CSV with a header, as the local engine's COPY does; ``write`` takes
+        bytes.
+        """
         names = [name for name, _ in self.columns]
-        with contained(self._session), self._session.context.local.reading(self.rows) as relation:
-            csv_text.write_csv(relation, names, write)
+        with contained(self._session):
+            self._session.context.local.write_csv(self.rows, names, write)

@@ -20,18 +20,26 @@ from louver.trusted.client import composition, relation
 from louver.trusted.client.composition import Composition
 from louver.trusted.client.relation import Lookup, Relation
 from louver.trusted.executor import local_frames
+from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained, face
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.frames import held, is_scanned
 from louver.trusted.executor.parameters import Parameters
+from louver.trusted.planner.sql import lexer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from louver.trusted.executor.front import Front
 
 _OURS = str(Path(errors.__file__).parent)
 #: The names of data that a relation was made of, and of the ledger.
 _LOCAL = "louver_local_data"
 _LEDGER = "louver_leakage"
+_TYPES = {
+    "int64": "BIGINT", "timestamp[us, tz=UTC]": "TIMESTAMP WITH TIME ZONE", "string": "VARCHAR",
+    "list<item: string>": "VARCHAR[]",
+}  # fmt: skip
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -113,6 +121,8 @@ class Sources(ABC):
         self._require_open()
         with self._lock, contained(self._session):
             rows = self._session.context.ledger.table()
+        if not self._session.context.local.has_frames:
+            return _of_rows(self._session, rows)
         return self._relation(Composition(_LEDGER, "leakage", frames={_LEDGER: rows}))
 
     def register(self, view_name: str, python_object: object) -> None:
@@ -159,6 +169,13 @@ class Sources(ABC):
         self._require_open()
         with self._lock:
             return relation.of_query(self._session, query)
+
+
+def _of_rows(session: Front, rows: pa.Table) -> Relation:
+    """The relation of the ledger's rows, where no query names them."""
+    own_type = session.dialect.own_type
+    columns = [(field.name, own_type(_TYPES[str(field.type)])) for field in rows.schema]
+    return Relation(session, None, lexer.Text("", "", ()), [], columns, Answer(rows, columns))
 
 
 def variables() -> Lookup:

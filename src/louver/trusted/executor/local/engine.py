@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -280,8 +280,19 @@ class Workspace(RowQueries, Protocol):
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that the engine gives."""
 
-    def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
-        """The rows as a result of DuckDB's library, which makes frames and texts of them."""
+    def texts(self, rows: pa.Table) -> list[tuple[str | None, ...]]:
+        """The rows with every value as the engine prints it."""
+
+    def write_csv(
+        self, rows: pa.Table, names: Sequence[str], write: Callable[[bytes], object]
+    ) -> None:
+        """Write rows under a header, as the engine's COPY writes them; ``write`` takes bytes."""
+
+    def data_frame(self, rows: pa.Table) -> Any:
+        """The rows as a DataFrame of pandas, with the columns' names."""
+
+    def numpy_arrays(self, rows: pa.Table) -> list[Any]:
+        """The rows as an array of NumPy for each column."""
 
 
 class LocalEngine(Lifecycle, Settings, Binder, Workspace, Protocol):
@@ -289,6 +300,8 @@ class LocalEngine(Lifecycle, Settings, Binder, Workspace, Protocol):
 
     #: the language of its SQL, and so of the session's statements
     dialect: Dialect
+    #: whether queries name local data that Python holds
+    has_frames: bool
 
     @property
     def temporary(self) -> TemporaryTables:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,6 +35,7 @@ class DuckDBLocalEngine(DuckDBKept):
     """Both instances with all that a session keeps in them."""
 
     dialect = DUCKDB
+    has_frames = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -340,6 +341,31 @@ class DuckDBLocalEngine(DuckDBKept):
             return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         with self.reading(rows) as connection:
             return connection.fetchall()
+
+    def texts(self, rows: pa.Table) -> list[tuple[str | None, ...]]:
+        """See `Workspace`."""
+        with self.reading(rows) as connection:
+            printed = connection.execute("SELECT COLUMNS(*)::VARCHAR FROM louver_rows")
+            return list(printed.fetchall())
+
+    def write_csv(
+        self, rows: pa.Table, names: Sequence[str], write: Callable[[bytes], object]
+    ) -> None:
+        """See `Workspace`."""
+        from louver.trusted.executor.local import duckdb_csv
+
+        with self.reading(rows) as connection:
+            duckdb_csv.write_csv(connection, names, write)
+
+    def data_frame(self, rows: pa.Table) -> Any:
+        """See `Workspace`; as DuckDB makes it."""
+        with self.reading(rows) as connection:
+            return connection.df().set_axis(rows.column_names, axis="columns")
+
+    def numpy_arrays(self, rows: pa.Table) -> list[Any]:
+        """See `Workspace`; as DuckDB makes them."""
+        with self.reading(rows) as connection:
+            return [*connection.fetchnumpy().values()]
 
     @contextmanager
     def reading(self, rows: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -6,8 +6,8 @@ What only DuckDB has (attached files, objects of the process, variables, COPY to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from louver.trusted.executor.local.local import (
     Parameters,
     Statements,
 )
-from louver.trusted.executor.local.postgres import plain_values, unused
+from louver.trusted.executor.local.postgres import plain_values, printed, unused
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import (
@@ -46,6 +46,7 @@ class PostgresLocalEngine(PostgresSettings):
     """Binder and workspace with all that a session keeps in them."""
 
     dialect = DIALECT
+    has_frames = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -360,9 +361,23 @@ class PostgresLocalEngine(PostgresSettings):
         by_binder = not DIALECT.names_objects.isdisjoint(name.removesuffix("[]") for name in names)
         return (self.binder if by_binder else self.workspace).python_rows(rows)
 
-    def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
+    def texts(self, rows: pa.Table) -> list[tuple[str | None, ...]]:
         """See `Workspace`."""
-        refuse("frames of DuckDB's library")
+        return printed.texts(rows, self.workspace)
+
+    def write_csv(
+        self, rows: pa.Table, names: Sequence[str], write: Callable[[bytes], object]
+    ) -> None:
+        """See `Workspace`."""
+        printed.write_csv(self.texts(rows), names, write)
+
+    def data_frame(self, rows: pa.Table) -> Any:
+        """See `Workspace`; what Arrow has no type for stands there as Python's values."""
+        return plain_values.data_frame(rows, self.python_rows(rows))
+
+    def numpy_arrays(self, rows: pa.Table) -> list[Any]:
+        """See `Workspace`."""
+        return [column.to_numpy() for _, column in self.data_frame(rows).items()]
 
 
 #: How the text of the sequence of an identity column begins, which its table makes.

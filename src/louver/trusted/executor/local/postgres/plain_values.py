@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +21,17 @@ def plain(rows: pa.Table) -> pa.Table:
     """Rows in Arrow's own types as far as there are some."""
     arrays = [_plain(column) for column in rows.columns]
     return pa.Table.from_arrays(arrays, rows.column_names)
+
+
+def data_frame(rows: pa.Table, values: Sequence[tuple[Any, ...]]) -> Any:
+    """Rows as a DataFrame of pandas; ``values`` are their Python values."""
+    frame = plain(rows).rename_columns([str(n) for n in range(rows.num_columns)]).to_pandas()
+    for number, field in enumerate(rows.schema):
+        if isinstance(field.type, pa.OpaqueType) and field.type.type_name != "interval":
+            column = frame.iloc[:, number].astype(object)
+            column[:] = [row[number] for row in values]
+            frame[str(number)] = column
+    return frame.set_axis(rows.column_names, axis="columns")
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -53,6 +53,11 @@ def _has_24_hours(column: pa.ChunkedArray) -> bool:
 def _opaque(column: pa.ChunkedArray, name: str, texts: Texts) -> list[Any]:
     stored = column.combine_chunks().storage.to_pylist()
     read = _READ.get(name)
+    if name.endswith("[]"):
+        from louver.trusted.executor.local.postgres import array_values
+
+        known = all(value is None or array_values.is_known(value) for value in stored)
+        read = array_values.read if known else None
     if read is None:
         return list(texts(column))
     return [None if value is None else read(value) for value in stored]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import duckdb
 
@@ -35,7 +35,7 @@ class _Reader(threading.Thread):
 
 
 def write_csv(
-    connection: duckdb.DuckDBPyConnection, columns: list[str], write: Callable[[bytes], object]
+    connection: duckdb.DuckDBPyConnection, columns: Sequence[str], write: Callable[[bytes], object]
 ) -> None:
     """Write the table louver_rows, whose columns are c0, c1, …, under a header of these names."""
     items = ", ".join(f"c{position} AS {quoted(name)}" for position, name in enumerate(columns))
