@@ -25,6 +25,7 @@ from louver.trusted.executor.local.local import (
 )
 from louver.trusted.executor.local.postgres import plain_values, unused
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.emptying import Emptying
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import (
     path_instead,
@@ -54,6 +55,7 @@ class PostgresLocalEngine(PostgresSettings):
         self.last_affected = -1
         self._views: dict[tuple[str, str, str], HomeObject] = {}
         self._temporary = PostgresTemporary(self)
+        self._emptying = Emptying()
         self._files = unused.NoFiles()
         self.unresolved: list[HomeObject] = []
         self._state = "new"
@@ -82,7 +84,7 @@ class PostgresLocalEngine(PostgresSettings):
             self._replace()
             # A caller that wants the time to stand still compares the generation.
             self._time_is_fixed = False
-        self._state = "broken"
+        self._state, self._emptying = "broken", Emptying()
         self._views.clear()
         self.forget_types()
         self._run_everywhere(self._changed.values())
@@ -214,7 +216,10 @@ class PostgresLocalEngine(PostgresSettings):
     @contextmanager
     def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:
         """See `Binder`."""
-        with self.binder.undone() if undone else nullcontext():
+        if not undone:
+            yield self.binder
+            return
+        with self._emptying.after(self.binder), self.binder.undone():
             yield self.binder
 
     def effect_of(
@@ -332,7 +337,7 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Workspace`."""
         from louver.trusted.executor.local.postgres import difference
 
-        with self.binder.undone():
+        with self.rehearsal():
             difference.fill(self.binder, [Filled(table.schema, table.name, rows), *beside])
             self.binder.execute(sql)
             return self.binder.fetch_arrow(f"SELECT * FROM {table.local_name}")
