@@ -271,8 +271,22 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
     """The target, what is read, what refers to the target, and all that these refer to; also what
     refers to a table that a cascade changes.
     """
+    below, acted = _below(context, table)
+    for child in acted:
+        _require_shown(table)
+        _require_shown(child)
+    return dry_run.with_parents(context, [table, *read, *below])
+
+
+def acted_on(context: Context, table: Table) -> list[Table]:
+    """The tables whose rows change with those of a table that they refer to."""
+    return _below(context, table)[1]
+
+
+def _below(context: Context, table: Table) -> tuple[list[Table], list[Table]]:
+    """What refers to a table, or to one that a cascade changes; and those that a cascade does."""
     below: dict[tuple[str, str], Table] = {}
-    pending = [table]
+    acted, pending = list[Table](), [table]
     while pending:
         parent = pending.pop()
         for position in constraint_check.rules(context, parent).children:
@@ -281,10 +295,9 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
                 continue
             below[child.key] = child
             if constraint_check.acts(context, parent, child):
-                _require_shown(table)
-                _require_shown(child)
+                acted.append(child)
                 pending.append(child)
-    return dry_run.with_parents(context, [table, *read, *below.values()])
+    return [*below.values()], acted
 
 
 def _require_shown(table: Table) -> None:

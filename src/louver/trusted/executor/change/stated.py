@@ -101,6 +101,9 @@ def _change(
     _touched(table, result)
     if words.keyword(verb) != "DELETE":
         result.facts += row_writer.at_rest(table)
+    for child in changing.acted_on(context, table):
+        _touched(child, result)
+        result.facts += row_writer.at_rest(child)
     if plan.rows is not None and words.keyword(verb) == "DELETE":
         _referred(context, table, result)
     elif plan.rows is not None:
