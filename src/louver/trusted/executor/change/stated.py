@@ -104,10 +104,10 @@ def _change(
     for child in changing.acted_on(context, table):
         _touched(child, result)
         result.facts += row_writer.at_rest(child)
-    if plan.rows is not None and words.keyword(verb) == "DELETE":
-        _referred(context, table, result)
-    elif plan.rows is not None:
+    if plan.rows is not None and words.keyword(verb) != "DELETE":
         _referring(context, table, result)
+    if plan.rows is not None and words.keyword(verb) != "INSERT":
+        _referred(context, table, result)
 
 
 def _touched(table: Table, result: Stated) -> None:
