@@ -32,7 +32,8 @@ def _compare(twin: PostgresTwin, sql: str) -> int:
     outcome = twin.on_louver(sql)
     recorded = _facts(twin) - known
     if explained.error is not None:
-        assert outcome.error is not None, (sql, explained.error)
+        # The planner computes constants, which may fail where no row would have needed them.
+        assert outcome.error is not None or explained.error.sqlstate.startswith("22"), sql
         return 0
     assert explained.rows
     body = json.loads(explained.rows[0][1])
