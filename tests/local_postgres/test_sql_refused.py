@@ -55,7 +55,6 @@ def twin() -> Iterator[PostgresTwin]:
     "DELETE FROM t WHERE ctid = '(0,1)'", "UPDATE t SET a = 'k' WHERE xmin::text = '1'",
     "INSERT INTO t VALUES (77) RETURNING ctid", "SELECT (SELECT max(cmin::text) FROM t)",
     # locks of rows
-    "SELECT * FROM t FOR UPDATE", "SELECT * FROM t WHERE id = 1 FOR NO KEY UPDATE NOWAIT",
     "SELECT * FROM (SELECT * FROM t FOR SHARE SKIP LOCKED) AS s",
     "DELETE FROM t WHERE id IN (SELECT id FROM t FOR KEY SHARE)",
     "DELETE FROM t WHERE CURRENT OF c",

@@ -138,6 +138,10 @@ class Statements:
             return f"UPDATE {name} AS t SET {sets} WHERE {self._condition(columns)}"
         if draw < 0.6:
             return f"DELETE FROM {name} AS t WHERE {self._condition(columns)}"
+        if draw < 0.64:
+            how = random.choice(("FOR UPDATE", "FOR SHARE NOWAIT", "FOR UPDATE SKIP LOCKED"))
+            few = random.choice(("", " ORDER BY p LIMIT 1"))
+            return f"SELECT * FROM {name} AS t WHERE {self._condition(columns)}{few} {how}"
         if draw < 0.7:
             column = random.choice(columns)
             items = f"count(*), min(t.{column.name}), max(t.{column.name})"

@@ -195,7 +195,12 @@ class Statements:
         names = table.names("t")
         where = condition(random, names)
         numbers = [name for name in names if name.type in NUMBERS]
-        form = random.randint(0, 9)
+        form = random.randint(0, 10)
+        if form == 10:
+            items = random.choice(("*", "t.k", expression(random, "text", names)))
+            few = random.choice(("", " ORDER BY t.k LIMIT 2", " ORDER BY t.k OFFSET 1"))
+            how = random.choice(("FOR UPDATE", "FOR SHARE OF t", "FOR NO KEY UPDATE SKIP LOCKED"))
+            return f"SELECT {items} FROM {table.name} AS t WHERE {self._chosen(table)}{few} {how}"
         if form <= 3:
             return f"SELECT * FROM {table.name} AS t WHERE {self._chosen(table)}"
         if form == 4 and numbers:

@@ -184,7 +184,7 @@ def _run(
     clock, notices = Clock(), list[str]()
     if plan.rows is not None:
         with clock.step("open layers"):
-            notices = _prepare(context, words, shape, plan.rows)
+            notices = prepare(context, words, shape, plan.rows)
     # Opening a layer makes another catalog.
     catalog = context.catalog
     involved = [catalog.by_id(other) for other in plan.rehearsed]
@@ -255,7 +255,7 @@ def rehearsed_and_sent(
     return sending.sent(context, table, before, done, clock)
 
 
-def _prepare(
+def prepare(
     context: Context, words: statement_parts.Words, shape: lexer.Shape, rows: Plan
 ) -> list[str]:
     """Record what reading the rows shows, then open the layers that it needs; sentences for the
@@ -273,8 +273,8 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
     """
     below, acted = _below(context, table)
     for child in acted:
-        _require_shown(table)
-        _require_shown(child)
+        require_shown(table)
+        require_shown(child)
     return dry_run.with_parents(context, [table, *read, *below])
 
 
@@ -300,7 +300,7 @@ def _below(context: Context, table: Table) -> tuple[list[Table], list[Table]]:
     return [*below.values()], acted
 
 
-def _require_shown(table: Table) -> None:
+def require_shown(table: Table) -> None:
     """Refuse a cascade at a table that hides which of its rows are touched: those of the other
     table would tell.
     """

@@ -24,7 +24,7 @@ from louver.trusted.planner.sql.dialect import Dialect
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.local.changed_rows import Filled, Outcome
+    from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 
 TemporaryState = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
 """The texts of temporary tables and of their indexes, and the tables' rows."""
@@ -205,6 +205,19 @@ class Binder(Protocol):
     ) -> Outcome:
         """What a user's own change does to rows, within a `rehearsal`, read off each table: of an
         engine whose dialect ``reads_off``.
+        """
+
+    def met_by(
+        self,
+        connection: LocalConnection,
+        filled: Sequence[Filled],
+        text: tuple[str, str],
+        parameters: Parameters,
+        aliases: Sequence[tuple[str, Filled]],
+    ) -> MetRows:
+        """Run a query over rows, within a `rehearsal`: its ``text`` up to its FROM and from there
+        on. Each of the ``aliases`` names a table in that FROM, whose row is in every row of the
+        answer: of an engine whose dialect ``reads_off``.
         """
 
     def key_store(self) -> LocalConnection:

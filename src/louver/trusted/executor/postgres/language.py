@@ -18,6 +18,7 @@ from louver.trusted.executor.postgres import (
     cursors,
     explain,
     given,
+    lock_clause,
     messages,
     prepared,
     setting,
@@ -58,6 +59,10 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
     transactions.
     """
     word = keyword(tokens[0].text) if tokens else ""
+    if word == "SELECT" and lock_clause.locks(tokens):
+        from louver.trusted.executor.postgres import row_locks
+
+        return row_locks.select
     return control if word in _TRANSACTIONS else _HANDLERS.get(word, _unknown)
 
 
@@ -67,14 +72,14 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     if word in _DEFINITIONS:
         setting.require_clear(context)
         _require_query_within(context, text, tokens)
-    if word not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
-        context.state.untried = False
-    admitted.require(context, text, tokens)
+    admitted.require(context, text, tokens, locking=True)
 
 
 def ran(context: Context, tokens: Sequence[Token]) -> None:
     """After a statement has run: the search path may name a schema that is there now."""
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[0] not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
+        context.state.untried = False
     if words[0] in _DEFINITIONS and "SCHEMA" in words and given.PATH in given.of(context).effective:
         change_path(context)
 
@@ -82,7 +87,7 @@ def ran(context: Context, tokens: Sequence[Token]) -> None:
 def failed(context: Context, error: errors.Error) -> None:
     """Any error ends a transaction, and bears an SQLSTATE."""
     messages.name_state(error)
-    context.state.aborted = context.in_transaction
+    context.state.aborted, context.state.untried = context.in_transaction, False
 
 
 def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:

@@ -237,7 +237,7 @@ class PostgresEngine(Nested):
 
     def lost_race(self, error: errors.Error) -> bool:
         """Whether a statement failed only because another connection was faster."""
-        races = ("server.conflict", "server.schema")
+        races = ("server.conflict", "server.locked", "server.schema")
         return isinstance(error, errors.IntegrityError) or error.code in races
 
     def interrupt(self) -> None:

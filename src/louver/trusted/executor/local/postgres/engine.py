@@ -15,7 +15,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, quoted
-from louver.trusted.executor.local.changed_rows import Filled, Outcome
+from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 from louver.trusted.executor.local.local import (
     Answers,
     Described,
@@ -232,9 +232,25 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Binder`."""
         from louver.trusted.executor.local.postgres import difference
 
+        return difference.run(self._own(connection), filled, sql, parameters)
+
+    def met_by(
+        self,
+        connection: LocalConnection,
+        filled: Sequence[Filled],
+        text: tuple[str, str],
+        parameters: Parameters,
+        aliases: Sequence[tuple[str, Filled]],
+    ) -> MetRows:
+        """See `Binder`."""
+        from louver.trusted.executor.local.postgres import met_rows
+
+        return met_rows.run(self._own(connection), filled, text, parameters, aliases)
+
+    def _own(self, connection: LocalConnection) -> PostgresConnection:
         if connection is not self.binder:
-            raise errors.make("internal", detail="a change beside the binder")
-        return difference.run(self.binder, filled, sql, parameters)
+            raise errors.make("internal", detail="rows beside the binder")
+        return self.binder
 
     def key_store(self) -> LocalConnection:
         """See `Binder`."""
