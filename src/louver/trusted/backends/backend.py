@@ -274,6 +274,12 @@ class Backend:
         """
         raise errors.make("engine.operation", engine=self.name, operation="locks of rows")
 
+    def session_call(self, function: str) -> str:
+        """A call of one of the server's own functions of sessions, whose arguments are bound; what
+        gives no value gives true.
+        """
+        raise errors.make("engine.operation", engine=self.name, operation=function)
+
     def replace_row(self, table: Table, names: Sequence[str]) -> str:
         """One row, whose id is bound last, with all of its stored columns as they are bound."""
         sets = (f"{self.quote(name)} = ${number}" for number, name in enumerate(names, 1))

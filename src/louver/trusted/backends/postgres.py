@@ -96,6 +96,16 @@ class Postgres(Backend):
             f" ORDER BY row_id {how}"
         )
 
+    def session_call(self, function: str) -> str:
+        """Of advisory locks and messages."""
+        if function == "pg_notify":
+            return f"SELECT pg_catalog.{function}($1, $2) IS NOT NULL"
+        if function == "pg_advisory_unlock_all":
+            return f"SELECT pg_catalog.{function}() IS NOT NULL"
+        call = f"pg_catalog.{function}($1::bigint)"
+        is_void = not ("_try_" in function or "unlock" in function)
+        return f"SELECT {call} IS NOT NULL" if is_void else f"SELECT {call}"
+
     def replace_row(self, table: Table, names: Sequence[str]) -> str:
         """One row set anew; what is bound as a text need not be one."""
         uuids = {name for column in table.columns for name in _uuids(column)} | set(table.tags)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.client import relation as relations
+from louver.trusted.client.notifications import Receiver
 from louver.trusted.client.result import Result, Row, warned
 from louver.trusted.client.sources import Sources, variables
 from louver.trusted.executor import attach as attaching
@@ -33,7 +34,7 @@ Progress = Callable[[int, int | None], None]
 
 
 @face
-class Connection(Sources):
+class Connection(Receiver, Sources):
     """One client of one database. Each statement commits on its own outside of BEGIN … COMMIT."""
 
     # PEP 249's optional extension: the exceptions as attributes.

@@ -161,6 +161,29 @@ class Nesting(Protocol):
         ...
 
 
+@runtime_checkable
+class Messaging(Protocol):
+    """An engine that hands messages of clients on, and holds locks for them."""
+
+    def listen(self, channel: str) -> None:
+        """Receive what is sent to a channel from now on, outside of a transaction; over another
+        session as well if this one is lost. The name has letters and digits only.
+        """
+        ...
+
+    def unlisten(self, channel: str) -> None:
+        """Receive it no more; "" of all channels."""
+        ...
+
+    def arrived(self) -> list[tuple[str, str]]:
+        """The channels and payloads of messages that came since the last call."""
+        ...
+
+    def keep_session(self, held: bool) -> None:
+        """Whether losing the session loses locks, so that it must not be replaced unsaid."""
+        ...
+
+
 class Prompt:
     """An engine to which a round trip is nothing: what is expected is run at once."""
 

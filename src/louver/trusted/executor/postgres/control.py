@@ -16,7 +16,7 @@ from louver.names import keyword
 from louver.trusted.executor import savepoints, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import cursors, given
+from louver.trusted.executor.postgres import cursors, given, notify
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
@@ -178,6 +178,7 @@ def _undo_to(context: Context, name: str) -> None:
     point = savepoints.undo_to(context, _position(context, name))
     given.restore(context, point.states[given.Given])
     cursors.undone_to(context, len(context.state.savepoints))
+    notify.undone_to(context, len(context.state.savepoints))
 
 
 def _position(context: Context, name: str) -> int:

@@ -20,7 +20,9 @@ from louver.trusted.executor.postgres import (
     given,
     lock_clause,
     messages,
+    notify,
     prepared,
+    server_calls,
     setting,
 )
 from louver.trusted.executor.postgres.words import refuse
@@ -36,8 +38,6 @@ _TRANSACTIONS = frozenset((
 ))  # fmt: skip
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
-    "LISTEN": "LISTEN, whose channel the server would read,",
-    "NOTIFY": "NOTIFY, whose channel and payload the server would read,",
     "COPY": "COPY, which would read and write files of the private PostgreSQL's machine,",
     "LOCK": "LOCK",
     "REINDEX": "REINDEX",
@@ -59,6 +59,8 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
     transactions.
     """
     word = keyword(tokens[0].text) if tokens else ""
+    if word == "SELECT" and server_calls.is_call(tokens):
+        return server_calls.call
     if word == "SELECT" and lock_clause.locks(tokens):
         from louver.trusted.executor.postgres import row_locks
 
@@ -72,7 +74,8 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     if word in _DEFINITIONS:
         setting.require_clear(context)
         _require_query_within(context, text, tokens)
-    admitted.require(context, text, tokens, locking=True)
+    if not server_calls.is_call(tokens):
+        admitted.require(context, text, tokens, locking=True)
 
 
 def ran(context: Context, tokens: Sequence[Token]) -> None:
@@ -109,14 +112,6 @@ def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[T
                 refuse("CREATE TABLE AS with placeholders")
             admitted.require_query(context, text.home[tokens[position + 1].start : end])
             return
-
-
-def _unlisten(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
-) -> Answer:
-    """UNLISTEN: there is no channel that a session could listen to."""
-    context.local.statements.require_syntax(text.home)
-    return Answer()
 
 
 def _vacuum(
@@ -175,7 +170,9 @@ _HANDLERS: dict[str, Handler] = {
     "FETCH": cursors.fetch,
     "MOVE": cursors.fetch,
     "CLOSE": cursors.close,
-    "UNLISTEN": _unlisten,
+    "LISTEN": notify.listen,
+    "UNLISTEN": notify.unlisten,
+    "NOTIFY": notify.notify,
     "CHECKPOINT": maintenance.checkpoint,
     "VACUUM": _vacuum,
     "ANALYZE": _vacuum,

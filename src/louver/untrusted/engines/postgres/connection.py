@@ -34,6 +34,7 @@ from louver.untrusted.engines.postgres.control_texts import (
     is_control,
 )
 from louver.untrusted.engines.postgres.failures import translated
+from louver.untrusted.engines.postgres.messaging import Messaging
 from louver.untrusted.engines.postgres.nested import Nested
 from louver.untrusted.engines.postgres.opening import opened
 from louver.untrusted.engines.postgres.pipeline import (
@@ -59,7 +60,7 @@ _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
 _portals = itertools.count()
 
 
-class PostgresEngine(Nested):
+class PostgresEngine(Nested, Messaging):
     """One connection to a server, opened with its first statement; `side()` gives further ones."""
 
     backend = "postgresql"
@@ -68,6 +69,7 @@ class PostgresEngine(Nested):
 
     def __init__(self, target: Target, *, read_only: bool = False) -> None:
         """For a database of a server; nothing is sent yet."""
+        Messaging.__init__(self)
         self._target = target
         self._read_only = read_only
         #: A stable name of the database.
@@ -368,7 +370,9 @@ class PostgresEngine(Nested):
                 raise errors.make(
                     "server.lost", place=self.address, detail="with it the transaction"
                 )
+            self._require_kept()
             session = self._session = opened(self._target)
+            self._resume(session)
         return session
 
     def _settle(self) -> None:
