@@ -60,7 +60,7 @@ def twin() -> Iterator[PostgresTwin]:
     "DELETE FROM t WHERE CURRENT OF c",
     # statements
     "COPY t TO STDOUT", "COPY t FROM STDIN", "COPY t FROM '/etc/hostname'",
-    "COPY (SELECT 1) TO PROGRAM 'cat'", 
+    "COPY (SELECT 1) TO PROGRAM 'cat'",
     "LOCK TABLE t", "REINDEX TABLE t", "CLUSTER t", "GRANT SELECT ON t TO public",
     "REVOKE ALL ON t FROM public", "DO $$ BEGIN DELETE FROM t; END $$", "CALL adds(1)",
     "PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'", "ROLLBACK PREPARED 'x'",

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.client import relation as relations
-from louver.trusted.client.notifications import Receiver
-from louver.trusted.client.result import Result, Row, warned
+from louver.trusted.client.result import Copying, Result, Row, warned
 from louver.trusted.client.sources import Sources, variables
 from louver.trusted.executor import attach as attaching
 from louver.trusted.executor import local_frames, transaction
@@ -34,7 +33,7 @@ Progress = Callable[[int, int | None], None]
 
 
 @face
-class Connection(Receiver, Sources):
+class Connection(Sources):
     """One client of one database. Each statement commits on its own outside of BEGIN … COMMIT."""
 
     # PEP 249's optional extension: the exceptions as attributes.
@@ -225,7 +224,7 @@ class Connection(Receiver, Sources):
 
 
 @face
-class Cursor:
+class Cursor(Copying):
     """Runs statements and returns their rows."""
 
     def __init__(self, connection: Connection) -> None:

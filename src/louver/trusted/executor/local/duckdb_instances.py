@@ -161,6 +161,14 @@ class DuckDBInstances:
         """See `Binder`; DuckDB has no locks of rows."""
         raise errors.make("internal", detail="DuckDB does not read rows off")
 
+    def copy_from(self, _: LocalConnection, __: tuple[str, str], ___: bytes) -> None:
+        """See `Binder`; DuckDB's COPY is of files."""
+        raise errors.make("local.feature", feature="COPY FROM STDIN")
+
+    def copy_to(self, _: pa.Table, __: Described, ___: str) -> Iterator[bytes]:
+        """See `Workspace`; DuckDB's COPY is of files."""
+        raise errors.make("local.feature", feature="COPY TO STDOUT")
+
     def key_store(self) -> LocalConnection:
         """A connection of its own beside the declared tables, whose temporary tables may spill."""
         return DuckDBConnection(self.binder.cursor())

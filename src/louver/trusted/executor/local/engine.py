@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -220,6 +220,11 @@ class Binder(Protocol):
         answer: of an engine whose dialect ``reads_off``.
         """
 
+    def copy_from(self, connection: LocalConnection, text: tuple[str, str], data: bytes) -> None:
+        """Run the engine's COPY of data on the binder's tables within a `rehearsal`: its ``text``
+        before and after FROM.
+        """
+
     def key_store(self) -> LocalConnection:
         """A connection of its own beside the declared tables, whose temporary tables may spill."""
 
@@ -260,6 +265,9 @@ class Workspace(RowQueries, Protocol):
         keeps: bool = False,
     ) -> pa.Table:
         """Run a query on opened rows that fill (schema, name); a temporary table without one."""
+
+    def copy_to(self, rows: pa.Table, columns: Described, options: str) -> Iterator[bytes]:
+        """Rows as the engine's COPY … TO STDOUT prints them under these options, in pieces."""
 
     def finish_over(
         self,

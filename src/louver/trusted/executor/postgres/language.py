@@ -38,7 +38,7 @@ _TRANSACTIONS = frozenset((
 ))  # fmt: skip
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
-    "COPY": "COPY, which would read and write files of the private PostgreSQL's machine,",
+    "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
     "LOCK": "LOCK",
     "REINDEX": "REINDEX",
     "CLUSTER": "CLUSTER",

@@ -105,7 +105,7 @@ def cut(words: Words) -> Query:
     if len(clauses) != 1:
         refuse("A query with several clauses such as FOR UPDATE")
     core = Words(left[0], lexer.tokens(left[0]), words.parameters)
-    limit = "" if limits["LIMIT"].upper() == "ALL" else limits["LIMIT"]
+    limit = "" if keyword(limits["LIMIT"]) == "ALL" else limits["LIMIT"]
     from_ = next(p for p in places if words.keyword(p) == "FROM")
     return Query(core, limit, limits["OFFSET"], clauses[0], from_, " ".join(left))
 
@@ -162,20 +162,20 @@ class Numbered:
     def __init__(self, words: Words, keys: Sequence[int | str]) -> None:
         """Of a statement, or a part of one."""
         self._words, self._keys = words, keys
-        places = [p for token in words.tokens if (p := parameter_of(token)) is not None]
-        first = {keys[place]: place for place in reversed(places)}
+        ordinals = [n for token in words.tokens if (n := parameter_of(token)) is not None]
+        first = {keys[ordinal]: ordinal for ordinal in reversed(ordinals)}
         self._numbers = {key: number for number, key in enumerate(first, 1)}
         #: the values of its placeholders
-        self.values = [words.parameters[place] for place in first.values()] if places else []
+        self.values = [words.parameters[ordinal] for ordinal in first.values()]
 
     def text(self, first: int = 0, last: int | None = None) -> str:
         """Some of its tokens."""
         tokens = self._words.tokens[first:last]
         pieces, position = list[str](), tokens[0].start
         for token in tokens:
-            place = parameter_of(token)
-            if place is not None:
-                number = self._numbers[self._keys[place]]
+            ordinal = parameter_of(token)
+            if ordinal is not None:
+                number = self._numbers[self._keys[ordinal]]
                 pieces += [self._words.plain[position : token.start], spoken().placeholder(number)]
                 position = token.end + 1
         return "".join([*pieces, self._words.plain[position : tokens[-1].end + 1]])

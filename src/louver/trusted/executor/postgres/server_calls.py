@@ -74,15 +74,15 @@ def call(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """Run such a query."""
-    found = call_of(tokens)
-    if found is None:
+    function = call_of(tokens)
+    if function is None:
         refuse("A call of this form")
     words = Words(text.plain, tokens, parameters)
     whole = Numbered(words, text.parameters)
     context.local.statements.bind(whole.text(), whole.values)
     columns = context.local.describe(whole.text(), whole.values)
-    values = _arguments(context, text, words, found)
-    if found.name == _NOTIFY:
+    values = _arguments(context, text, words, function)
+    if function.name == _NOTIFY:
         channel, payload = values
         notify.send(context, str(channel or ""), str(payload or ""))
         result = "''::void"
@@ -90,29 +90,30 @@ def call(
         result = f"NULL::{columns[0][1]}"
     else:
         numbers = tuple(int(str(value)) for value in values)
-        is_met = _locked(context, found.name, numbers)
-        result = str(is_met).lower() if columns[0][1] == "boolean" else "''::void"
+        is_met = _locked(context, function.name, numbers)
+        shown = "true" if is_met else "false"
+        result = shown if columns[0][1] == "boolean" else "''::void"
     rows = context.local.ask_schema(f"SELECT {result} AS {quoted(columns[0][0])}")
     return Answer(rows, columns)
 
 
-def _arguments(context: Context, text: lexer.Text, words: Words, found: Call) -> list[object]:
-    pieces, depth, start = list[tuple[int, int]](), 0, found.first
-    for position in range(found.first, found.last):
+def _arguments(context: Context, text: lexer.Text, words: Words, function: Call) -> list[object]:
+    pieces, depth, start = list[tuple[int, int]](), 0, function.first
+    for position in range(function.first, function.last):
         symbol = words.tokens[position].text
         depth += (symbol in ("(", "[")) - (symbol in (")", "]"))
         if depth == 0 and symbol == ",":
             pieces.append((start, position))
             start = position + 1
-    if start < found.last:
-        pieces.append((start, found.last))
-    types = ("text", "text") if found.name == _NOTIFY else _TYPES[len(pieces)]
+    if start < function.last:
+        pieces.append((start, function.last))
+    types = ("text", "text") if function.name == _NOTIFY else _TYPES[len(pieces)]
     values = list[object]()
     for (first, last), type_ in zip(pieces, types, strict=True):
         part = words.plain[words.tokens[first].start : words.tokens[last - 1].end + 1]
         piece = Words(part, lexer.tokens(part), words.parameters)
         if any(fold(token.text) in ("select", "table", "values") for token in piece.tokens):
-            refuse(f"{found.name}() of a query")
+            refuse(f"{function.name}() of a query")
         sent = Numbered(piece, text.parameters)
         sql = f"({sent.text()})::{type_}"
         admitted.require_query(context, f"SELECT {sql}")

@@ -74,5 +74,5 @@ class Messaging(ABC):
 
 def _listen(channel: str) -> str:
     if not channel.isalnum():
-        raise errors.make("internal", detail="a channel that is no pseudonym")
+        raise errors.make("internal", detail="the name of a channel in clear")
     return f'LISTEN "{channel}"'

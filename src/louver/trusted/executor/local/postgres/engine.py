@@ -15,7 +15,6 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, quoted
-from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 from louver.trusted.executor.local.local import (
     Answers,
     Described,
@@ -24,26 +23,25 @@ from louver.trusted.executor.local.local import (
     Statements,
 )
 from louver.trusted.executor.local.postgres import plain_values, unused
-from louver.trusted.executor.local.postgres.connection import PostgresConnection
-from louver.trusted.executor.local.postgres.emptying import Emptying
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import (
     path_instead,
 )
+from louver.trusted.executor.local.postgres.rehearsals import PostgresRehearsals
 from louver.trusted.executor.local.postgres.schema import PostgresSchema
-from louver.trusted.executor.local.postgres.session_settings import PostgresSettings, refuse
+from louver.trusted.executor.local.postgres.session_settings import refuse
 from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from louver.trusted.planner.sql.postgres_types import own_type
-from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.trusted.vault.catalog import Catalog, HomeObject
 
 _MOST_VALUES = 4_096
 #: Kinds of objects that no query reads, or that the workspace has while one runs.
 _NOT_MIRRORED = frozenset({"INDEX", "COMMENT", "TABLE"})
 
 
-class PostgresLocalEngine(PostgresSettings):
+class PostgresLocalEngine(PostgresRehearsals):
     """Binder and workspace with all that a session keeps in them."""
 
     dialect = DIALECT
@@ -55,7 +53,6 @@ class PostgresLocalEngine(PostgresSettings):
         self.last_affected = -1
         self._views: dict[tuple[str, str, str], HomeObject] = {}
         self._temporary = PostgresTemporary(self)
-        self._emptying = Emptying()
         self._files = unused.NoFiles()
         self.unresolved: list[HomeObject] = []
         self._state = "new"
@@ -84,7 +81,7 @@ class PostgresLocalEngine(PostgresSettings):
             self._replace()
             # A caller that wants the time to stand still compares the generation.
             self._time_is_fixed = False
-        self._state, self._emptying = "broken", Emptying()
+        self._state = "broken"
         self._views.clear()
         self.forget_types()
         self._run_everywhere(self._changed.values())
@@ -213,45 +210,6 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Binder`."""
         self.binder.execute(sql, parameters)
 
-    @contextmanager
-    def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:
-        """See `Binder`."""
-        if not undone:
-            yield self.binder
-            return
-        with self._emptying.after(self.binder), self.binder.undone():
-            yield self.binder
-
-    def effect_of(
-        self,
-        connection: LocalConnection,
-        filled: Sequence[Filled],
-        sql: str,
-        parameters: Parameters = (),
-    ) -> Outcome:
-        """See `Binder`."""
-        from louver.trusted.executor.local.postgres import difference
-
-        return difference.run(self._own(connection), filled, sql, parameters)
-
-    def met_by(
-        self,
-        connection: LocalConnection,
-        filled: Sequence[Filled],
-        text: tuple[str, str],
-        parameters: Parameters,
-        aliases: Sequence[tuple[str, Filled]],
-    ) -> MetRows:
-        """See `Binder`."""
-        from louver.trusted.executor.local.postgres import met_rows
-
-        return met_rows.run(self._own(connection), filled, text, parameters, aliases)
-
-    def _own(self, connection: LocalConnection) -> PostgresConnection:
-        if connection is not self.binder:
-            raise errors.make("internal", detail="rows beside the binder")
-        return self.binder
-
     def key_store(self) -> LocalConnection:
         """See `Binder`."""
         return self.another(0)
@@ -346,17 +304,6 @@ class PostgresLocalEngine(PostgresSettings):
     def over(self, name: str, rows: pa.Table, sql: str) -> pa.Table:
         """See `RowQueries`."""
         return self.workspace.over(name, rows, sql)
-
-    def changed_by(
-        self, table: Table, rows: pa.Table, sql: str, beside: Sequence[Filled] = ()
-    ) -> pa.Table:
-        """See `Workspace`."""
-        from louver.trusted.executor.local.postgres import difference
-
-        with self.rehearsal():
-            difference.fill(self.binder, [Filled(table.schema, table.name, rows), *beside])
-            self.binder.execute(sql)
-            return self.binder.fetch_arrow(f"SELECT * FROM {table.local_name}")
 
     def write_file(
         self, rows: pa.Table, clauses: str, parameters: Parameters = ()
