@@ -232,3 +232,34 @@ def test_every_job_is_taken_once(twin: PostgresTwin) -> None:
         worker.join(60)
     assert not failed
     assert sorted(taken) == [1, 2, 4, 5, 7, 8, 10, 11]
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_limits_hold_on_the_server(twin: PostgresTwin, within: bool) -> None:
+    other, own = another(twin), twin.louver
+    try:
+        other.execute("BEGIN")
+        other.execute("SELECT id FROM jobs WHERE id = 1 FOR UPDATE")
+        for name, value, state in (
+            ("lock_timeout", "150ms", "55P03"), ("statement_timeout", "600ms", "57014"),
+        ):  # fmt: skip
+            own.execute("SET lock_timeout = '20s'")
+            own.execute(f"SET {name} = '{value}'")
+            for sql in (
+                "UPDATE jobs SET state = 'x' WHERE id = 1", "SELECT id FROM jobs FOR SHARE",
+            ):  # fmt: skip
+                own.execute("BEGIN" if within else "SELECT 1")
+                outcome = twin.on_louver(sql)
+                assert outcome.state == state, (sql, outcome)
+                own.execute("ROLLBACK")
+            own.execute("RESET ALL")
+        own.execute("SELECT id FROM jobs WHERE id = 2 FOR UPDATE")
+        own.execute("BEGIN")
+        own.execute("SET LOCAL lock_timeout = '150ms'")
+        assert twin.on_louver("SELECT id FROM jobs WHERE id = 1 FOR UPDATE").state == "55P03"
+        own.execute("ROLLBACK")
+        assert own.execute("SHOW lock_timeout").fetchall() == [("0",)]
+    finally:
+        own.execute("ROLLBACK")
+        own.execute("RESET ALL")
+        other.close()

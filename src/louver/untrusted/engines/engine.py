@@ -162,6 +162,17 @@ class Nesting(Protocol):
 
 
 @runtime_checkable
+class Limited(Protocol):
+    """An engine that ends what takes too long."""
+
+    def limit(self, name: str, value: str | None) -> None:
+        """How long a statement may take (statement_timeout) or wait for a lock (lock_timeout), as
+        PostgreSQL writes it; None for what the connection says.
+        """
+        ...
+
+
+@runtime_checkable
 class Messaging(Protocol):
     """An engine that hands messages of clients on, and holds locks for them."""
 

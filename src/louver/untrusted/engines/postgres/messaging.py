@@ -11,7 +11,7 @@ from typing import Any
 from louver import errors
 from louver._rust import postgres
 from louver.untrusted.engines.postgres.failures import translated
-from louver.untrusted.engines.postgres.pipeline import Reply
+from louver.untrusted.engines.postgres.pipeline import Reply, Step
 
 
 class Messaging(ABC):
@@ -20,11 +20,16 @@ class Messaging(ABC):
     address: str
     in_transaction: bool
     _session: postgres.Session | None
+    _begun: bool
+    _lock_ms: int
 
     def __init__(self) -> None:
-        """It listens to nothing, and holds nothing."""
+        """It listens to nothing, holds nothing, and waits as long as it takes."""
         self._channels: dict[str, None] = {}
         self._holds = False
+        self._limits: dict[str, str] = {}
+        #: those that the session knows of, outside of transactions
+        self._known: dict[str, str] = {}
 
     @abstractmethod
     def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
@@ -57,8 +62,44 @@ class Messaging(ABC):
         """See `Messaging`."""
         self._holds = held
 
+    def limit(self, name: str, value: str | None) -> None:
+        """See `Limited`."""
+        if value is not None and not value.isalnum():
+            raise errors.make("internal", detail=f"{name} is not a time")
+        if value is None:
+            self._limits.pop(name, None)
+        else:
+            self._limits[name] = value
+        if self.in_transaction and self._begun:
+            self._send(f"SET LOCAL {name} = {self._value(name)}", (), writes=False)
+
+    def _limits_within(self) -> list[Step]:
+        """What a transaction begins with."""
+        names = {"lock_timeout", *self._limits, *self._known}
+        return [(f"SET LOCAL {name} = {self._value(name)}", []) for name in sorted(names)]
+
+    def _limits_outside(self) -> list[Step]:
+        """What goes before a statement outside of a transaction. A pooler would give the session to
+        others.
+        """
+        session = self._session
+        if self._known == self._limits or session is None or not session.keeps_statements():
+            return []
+        names = sorted({*self._limits, *self._known})
+        return [(f"SET {name} = {self._value(name)}", []) for name in names]
+
+    def _limits_sent(self, opening: Sequence[Step]) -> None:
+        """The session knows of what went before a statement."""
+        if opening and not self.in_transaction:
+            self._known = dict(self._limits)
+
+    def _value(self, name: str) -> str:
+        default = self._lock_ms if name == "lock_timeout" and self.in_transaction else "DEFAULT"
+        return f"'{self._limits[name]}'" if name in self._limits else str(default)
+
     def _resume(self, session: postgres.Session) -> None:
         """A session that takes the place of a lost one listens to the same."""
+        self._known = {}
         with translated(self.address):
             for channel in self._channels:
                 session.run([(_listen(channel), [])])
