@@ -24,6 +24,7 @@ from louver.trusted.executor.postgres import (
     prepared,
     server_calls,
     setting,
+    truncating,
 )
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.executor.settings import change_path
@@ -162,7 +163,7 @@ _HANDLERS: dict[str, Handler] = {
     "UPDATE": modify.change,
     "DELETE": modify.change,
     "MERGE": modify.change,
-    "TRUNCATE": modify.truncate,
+    "TRUNCATE": truncating.truncate,
     "PREPARE": prepared.prepare,
     "EXECUTE": prepared.execute,
     "DEALLOCATE": prepared.deallocate,
