@@ -55,5 +55,6 @@ def test_truncate_does_what_plaintext_does(twin: PostgresTwin) -> None:
 
 def test_errors_are_postgresql_s_own(twin: PostgresTwin) -> None:
     for sql in ("TRUNCATE", "TRUNCATE missing", "TRUNCATE u, missing", "TRUNCATE v", "TRUNCATE p",
-                "TRUNCATE u RESTART", "TRUNCATE u CASCADE RESTRICT", "TRUNCATE pg_class"):  # fmt: skip
+                "TRUNCATE u RESTART", "TRUNCATE u CASCADE RESTRICT",
+                "TRUNCATE pg_class"):  # fmt: skip
         assert twin.on_louver(sql).state == twin.on_plain(sql).state, sql

@@ -135,7 +135,11 @@ class Statements:
     def _sets(self, table: Table, names: list[Name]) -> str:
         random = self.random
         chosen = random.sample([*table.columns], k=random.randint(1, min(2, len(table.columns))))
-        return ", ".join(f"{c} = {expression(random, table.columns[c], names)}" for c in chosen)
+        values = [
+            "DEFAULT" if random.random() < 0.06 else expression(random, table.columns[c], names)
+            for c in chosen
+        ]
+        return ", ".join(f"{c} = {value}" for c, value in zip(chosen, values, strict=True))
 
     def _returning(self) -> str:
         return self.random.choice(("", "", "", " RETURNING *", " RETURNING k"))
