@@ -132,6 +132,11 @@ class Statements:
             given = ", ".join(map(self._value, columns))
             out = random.choice(("", "", " ON CONFLICT DO NOTHING"))
             return f"INSERT INTO {name} VALUES ({given}){out}"
+        if draw < 0.4:
+            column = random.choice(columns)
+            return (
+                f"UPDATE v{name} AS t SET {column.name} = DEFAULT WHERE {self._condition(columns)}"
+            )
         if draw < 0.5:
             column = random.choice(columns)
             sets = f"{column.name} = {self._value(column)}"
@@ -174,6 +179,7 @@ def play(profile: str, seed: int, length: int) -> tuple[list[str], int]:
     drawn, lines, ran = Statements(Random(seed)), list[str](), 0
     with both(profile, str(seed)) as (first, second):
         texts = [drawn.create(name) for name in ("t0", "t1")]
+        texts += [f"CREATE VIEW v{name} AS SELECT * FROM {name}" for name in ("t0", "t1")]
         for number in range(length):
             text = texts[number] if number < len(texts) else drawn.next()
             outcomes = first.run(text), second.run(text)
