@@ -66,7 +66,8 @@ def test_other_tables_and_placeholders(twin: PostgresTwin) -> None:
 
 def test_a_part_carries_what_the_whole_would(twin: PostgresTwin) -> None:
     twin.louver.execute(
-        "CREATE TABLE s (k integer, r integer[] ENC MAY REVEAL access, n integer ENC MAY REVEAL size)"
+        "CREATE TABLE s (k integer, r integer[] ENC MAY REVEAL access,"
+        " n integer ENC MAY REVEAL size)"
     )
     twin.louver.execute("INSERT INTO s VALUES (1, '{1}', 5)")
     for sql in ("UPDATE s SET r[1] = n", "UPDATE s SET r[n] = 1", "UPDATE s SET r[1:n] = '{1}'"):
