@@ -276,6 +276,7 @@ class Workspace(RowQueries, Protocol):
         rows: pa.Table,
         sql: str,
         parameters: Parameters = (),
+        types: Sequence[str] = (),
     ) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name."""
 

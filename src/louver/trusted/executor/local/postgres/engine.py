@@ -287,8 +287,16 @@ class PostgresLocalEngine(PostgresRehearsals):
             parameters,
             keeps=keeps,
             limits=[*self._limits.values()],
+            is_printed=any(map(self._is_of_rows, types)),
         )
         return rows
+
+    def _is_of_rows(self, type_: str) -> bool:
+        if type_ not in self._of_rows:
+            from louver.trusted.executor.local.postgres import readable
+
+            self._of_rows[type_] = readable.is_of_rows(self.binder, own_type(type_))
+        return self._of_rows[type_]
 
     def finish_over(
         self,
@@ -297,9 +305,10 @@ class PostgresLocalEngine(PostgresRehearsals):
         rows: pa.Table,
         sql: str,
         parameters: Parameters = (),
+        types: Sequence[str] = (),
     ) -> pa.Table:
         """See `Workspace`."""
-        return self.finish({("", name): (columns, rows)}, sql, parameters)
+        return self.finish({("", name): (columns, rows)}, sql, parameters, types)
 
     def over(self, name: str, rows: pa.Table, sql: str) -> pa.Table:
         """See `RowQueries`."""

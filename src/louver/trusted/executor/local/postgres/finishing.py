@@ -40,13 +40,18 @@ def finished(
     *,
     keeps: bool,
     limits: Sequence[str] = (),
+    is_printed: bool = False,
 ) -> tuple[int, Described, pa.Table]:
     """The count, columns and rows of a statement over rows that fill (schema, name). ``views`` are
-    what there is of views, in the order in which they can be made.
+    what there is of views, in the order in which they can be made. What ``is_printed`` has texts
+    where its columns are whole rows.
     """
     needed = _needed(views, sql)
     try:
-        reply = _run(workspace, answers, needed, sql, parameters, keeps=keeps, limits=limits)
+        reply = _run(
+            workspace, answers, needed, sql, parameters, keeps=keeps, limits=limits,
+            is_printed=is_printed,
+        )  # fmt: skip
     except errors.Error as error:
         if not readable.needs_text(error):
             raise
