@@ -150,6 +150,7 @@ def test_defaults_conditions_and_texts(clean: PostgresTwin) -> None:
     ("COPY t TO STDOUT (FORMAT other)", "", "22023"), ("COPY v TO STDOUT", "", "42809"),
     ("COPY (SELECT 1 / 0) TO STDOUT", "", "22012"), ("COPY t", "", "42601"),
     ("COPY (DELETE FROM t RETURNING *) TO STDOUT", "", "0A000"), ("COPY v FROM STDIN", "", "42809"),
+    ("COPY t (id) FROM STDIN WHERE pg_read_file('/etc/hostname') = 'x'", "1\n", "0A000"),
     ("COPY t FROM '/etc/hostname'", "", "0A000"), ("COPY t TO PROGRAM 'cat'", "", "0A000"),
 ])  # fmt: skip
 def test_a_failure_leaves_nothing(clean: PostgresTwin, sql: str, data: str, state: str) -> None:

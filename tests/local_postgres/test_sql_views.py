@@ -19,10 +19,17 @@ _SCHEMA = (
     " WITH CHECK OPTION",
     "CREATE VIEW x AS SELECT key, m FROM w WHERE m < 60 WITH LOCAL CHECK OPTION",
     "CREATE VIEW y AS SELECT a AS n, n AS a, id FROM t",
+    "CREATE VIEW z (k, n) AS SELECT id, n FROM t WHERE n > 1",
     "CREATE VIEW agg AS SELECT count(*) AS c FROM t",
     "CREATE VIEW j AS SELECT t.id FROM t JOIN c ON c.t = t.id",
 )
-_COLUMNS = {"v": ("id", "n"), "w": ("key", "m"), "x": ("key", "m"), "y": ("id", "a")}
+_COLUMNS = {
+    "v": ("id", "n"),
+    "w": ("key", "m"),
+    "x": ("key", "m"),
+    "y": ("id", "a"),
+    "z": ("k", "n"),
+}
 
 
 @pytest.fixture(scope="module", params=["cryptdb", "sealed"])

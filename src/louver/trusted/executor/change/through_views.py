@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from louver import errors
-from louver.names import fold
+from louver.names import fold, quoted
 from louver.trusted.executor.change import flow, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.ir import ChangePlan
@@ -71,6 +71,7 @@ def _resolved(context: Context, words: statement_parts.Words) -> Through | None:
     tree = tree.copy()
     _without_returning(tree)
     for _ in range(_MOST_VIEWS):
+        _require_names(context, view)
         node = _replaced(tree, view)
         table = context.catalog.named(node.db, node.name)
         if table is not None:
@@ -96,6 +97,14 @@ def _view(context: Context, schema: str, name: str) -> HomeObject | None:
         and (not schema or fold(item.schema) == fold(schema))
     ]  # fmt: skip
     return views[0] if len(views) == 1 else None
+
+
+def _require_names(context: Context, view: HomeObject) -> None:
+    """What the text of a view calls its columns is what they are called."""
+    path = f"{quoted(view.schema)}.{quoted(view.name)}"
+    known = [fold(name) for name, _ in context.local.describe(f"SELECT * FROM {path}")]
+    if known != [fold(item.alias_or_name) for item in _query_of(view).expressions]:
+        raise _refused()
 
 
 def _without_returning(tree: exp.Expr) -> None:

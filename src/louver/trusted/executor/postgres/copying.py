@@ -41,6 +41,12 @@ class Statement:
     options: str
 
     @property
+    def path(self) -> str:
+        """The table's name as SQL."""
+        name = quoted(self.name)
+        return f"{quoted(self.schema)}.{name}" if self.schema else name
+
+    @property
     def listed(self) -> str:
         """The columns in brackets; "" of none."""
         return f" ({', '.join(self.columns)})" if self.columns else ""
@@ -98,6 +104,7 @@ class CopyIn:
         if table is None or statement.query:
             _require_known(context, statement)
             refuse("COPY into anything but a table of this database")
+        _require_admitted(context, statement)
         self._context, self._statement, self._key = context, statement, table.key
         self._splitter = Splitter(form_of(statement.options), BATCH_BYTES)
         self._own = not context.in_transaction
@@ -150,15 +157,24 @@ class CopyIn:
             return connection.fetch_arrow(f"SELECT {listed} FROM {name}")
 
 
+def _require_admitted(context: Context, statement: Statement) -> None:
+    """The condition of WHERE is held to the same as that of a query."""
+    depth, tokens = 0, lexer.tokens(statement.options)
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and keyword(token.text) == "WHERE":
+            condition = statement.options[token.start :]
+            admitted.require_query(context, f"SELECT 1 FROM {statement.path} {condition}")
+            return
+
+
 def _require_known(context: Context, statement: Statement) -> None:
     """PostgreSQL's own error for a name that it does not know."""
     if statement.query:
         context.local.statements.require_syntax(statement.text.home)
         return
-    path = quoted(statement.name)
-    path = f"{quoted(statement.schema)}.{path}" if statement.schema else path
     with context.local.rehearsal() as connection:
-        connection.execute(f"COPY {path}{statement.listed} TO '/dev/null'")
+        connection.execute(f"COPY {statement.path}{statement.listed} TO '/dev/null'")
 
 
 def out(context: Context, statement: Statement) -> Iterator[bytes]:
@@ -179,14 +195,12 @@ def out(context: Context, statement: Statement) -> Iterator[bytes]:
 def _query_of(context: Context, statement: Statement) -> str:
     """What COPY of a table reads: all columns but those that are generated."""
     _require_known(context, statement)
-    path = quoted(statement.name)
-    path = f"{quoted(statement.schema)}.{path}" if statement.schema else path
     table = context.catalog.named(statement.schema, statement.name)
     listed = statement.columns
     if table is not None and not listed:
         generated = constraint_check.rules(context, table).generated
         listed = tuple(quoted(c.name) for c in table.columns if fold(c.name) not in generated)
-    return f"SELECT {', '.join(listed) or '*'} FROM {path}"
+    return f"SELECT {', '.join(listed) or '*'} FROM {statement.path}"
 
 
 def begin(context: Context, sql: str) -> tuple[Statement, CopyIn | None]:
