@@ -46,18 +46,18 @@ def test_changes_of_views_do_what_they_do_on_plaintext(twin: PostgresTwin) -> No
     for _ in range(cases(60)):
         view = random.choice([*_COLUMNS])
         key, number = _COLUMNS[view]
-        one, other = random.randint(1, 12), random.randint(0, 70)
+        key_value, other = random.randint(1, 12), random.randint(0, 70)
         back = random.choice(("", "", " RETURNING *", f" RETURNING {number}, {key} + 1"))
         sql = random.choice((
-            f"INSERT INTO {view} ({key}, {number}) VALUES ({one}, {other}){back}",
-            f"INSERT INTO {view} ({number}, {key}) SELECT {other}, {one}{back}",
-            f"INSERT INTO {view} ({key}, {number}) VALUES ({one}, {other})"
+            f"INSERT INTO {view} ({key}, {number}) VALUES ({key_value}, {other}){back}",
+            f"INSERT INTO {view} ({number}, {key}) SELECT {other}, {key_value}{back}",
+            f"INSERT INTO {view} ({key}, {number}) VALUES ({key_value}, {other})"
             f" ON CONFLICT ({key}) DO UPDATE SET {number} = excluded.{number}{back}",
-            f"UPDATE {view} SET {number} = {number} + 3 WHERE {key} < {one}{back}",
-            f"UPDATE {view} AS q SET {number} = {other} WHERE q.{key} = {one}{back}",
-            f"DELETE FROM {view} WHERE {number} > {other} AND {key} <> {one}{back}",
-            f"DELETE FROM {view} AS q WHERE q.{key} = {one}{back}",
-            f"INSERT INTO c (t) VALUES ({one})",
+            f"UPDATE {view} SET {number} = {number} + 3 WHERE {key} < {key_value}{back}",
+            f"UPDATE {view} AS q SET {number} = {other} WHERE q.{key} = {key_value}{back}",
+            f"DELETE FROM {view} WHERE {number} > {other} AND {key} <> {key_value}{back}",
+            f"DELETE FROM {view} AS q WHERE q.{key} = {key_value}{back}",
+            f"INSERT INTO c (t) VALUES ({key_value})",
             "UPDATE w SET m = m + 1 WHERE loud = 'd!'", "UPDATE v SET a = DEFAULT",
             "UPDATE y SET n = a::text WHERE n = 'd'",
         ))  # fmt: skip

@@ -20,11 +20,11 @@ _NEWLINE = 10
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How data is written: text, csv or binary; whether a line with names goes first, and what
-    quotes and escapes in csv.
+    """How data is written: csv, binary, or "" for text; whether a line with names goes first, and
+    what quotes and escapes in csv.
     """
 
-    name: str = "text"
+    name: str = ""
     header: bool = False
     quote: int = ord('"')
     escape: int = ord('"')

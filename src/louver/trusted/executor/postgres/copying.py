@@ -80,7 +80,7 @@ def form_of(options: str) -> Format:
     """The format that options say; what they mean else PostgreSQL knows."""
     tokens = lexer.tokens(options)
     words = [fold(token.text) for token in tokens]
-    name = next((word for word in words if word in ("csv", "binary")), "text")
+    name = next((word for word in words if word in ("csv", "binary")), "")
     header = "header" in words
     if header and words[words.index("header") + 1 :][:1] in (["false"], ["off"], ["0"]):
         header = False

@@ -21,6 +21,7 @@ from louver.trusted.executor.postgres.lock_clause import Numbered
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
+from louver.trusted.planner.sql.postgres_types import own_type
 from louver.untrusted.engines.engine import Messaging
 from louver.wire.messages import Statement
 
@@ -33,7 +34,7 @@ _LOCKS = {
     "pg_try_advisory_xact_lock": False, "pg_try_advisory_xact_lock_shared": False,
     "pg_advisory_unlock": False, "pg_advisory_unlock_shared": False, _UNLOCK_ALL: False,
 }  # fmt: skip
-_NOTIFY = "pg_notify"
+_NOTIFY, _TEXT = "pg_notify", own_type("VARCHAR")
 #: Types of arguments by their number.
 _TYPES = {0: (), 1: ("bigint",), 2: ("integer", "integer")}
 
@@ -107,7 +108,7 @@ def _arguments(context: Context, text: lexer.Text, words: Words, function: Call)
             start = position + 1
     if start < function.last:
         pieces.append((start, function.last))
-    types = ("text", "text") if function.name == _NOTIFY else _TYPES[len(pieces)]
+    types = (_TEXT, _TEXT) if function.name == _NOTIFY else _TYPES[len(pieces)]
     values = list[object]()
     for (first, last), type_ in zip(pieces, types, strict=True):
         part = words.plain[words.tokens[first].start : words.tokens[last - 1].end + 1]

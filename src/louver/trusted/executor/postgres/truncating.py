@@ -93,7 +93,7 @@ def _with_referring(context: Context, tables: Sequence[Table]) -> list[Table]:
 
 
 def _emptied(context: Context, tables: Sequence[Table]) -> dict[str, float]:
-    """Remove all rows; whoever refers to one of them meanwhile has to wait, and fails then."""
+    """Remove all rows; a client that refers to one of them meanwhile has to wait, and fails."""
     clock = Clock()
     with clock.step("server"):
         for key in [table.key for table in tables]:
