@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from louver import errors
 from louver.trusted.executor.local.changed_rows import Filled, Outcome
-from louver.trusted.executor.local.postgres import difference
+from louver.trusted.executor.local.postgres import difference, emptying
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from tests.generated import cases
 
@@ -272,3 +272,59 @@ def shared() -> PostgresLocalEngine:
         _SHARED.append(PostgresLocalEngine())
         _SHARED[0].declare("CREATE TABLE e (id int PRIMARY KEY, boss int REFERENCES e)")
     return _SHARED[0]
+
+
+_SIZE = "SELECT pg_total_relation_size($1::regclass)"
+
+
+def _size(engine: PostgresLocalEngine, name: str) -> int:
+    return int((engine.binder.fetchone(_SIZE, [name]) or (-1,))[0])
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_files_of_the_binder_stay_small(declared: PostgresLocalEngine, within: bool) -> None:
+    many: Rows = [(number, "n") for number in range(20_000)]
+    if within:
+        declared.binder.execute("BEGIN")
+    run(declared, "UPDATE p SET n = 'other'", p=many, c=[(1, 2)])
+    assert _size(declared, "p") < emptying.MOST_BYTES
+    with declared.rehearsal() as connection:
+        connection.execute("INSERT INTO t (a) SELECT 'a' FROM generate_series(1, 20000)")
+        # Another dry run within it leaves the rows.
+        with declared.rehearsal() as inner:
+            inner.execute("INSERT INTO p SELECT i FROM generate_series(1, 20000) AS i")
+        assert connection.fetchall("SELECT count(*) FROM t") == [(20_000,)]
+    assert _size(declared, "t") < emptying.MOST_BYTES
+    with pytest.raises(errors.Error), declared.rehearsal() as connection:
+        connection.execute(
+            "INSERT INTO p SELECT i, 1 / (i - 19999) FROM generate_series(1, 20000) i"
+        )
+    assert _size(declared, "p") < emptying.MOST_BYTES
+    # Sequences go on.
+    outcome = run(declared, "INSERT INTO t (a) VALUES ('b')", t=[])
+    assert outcome.changed["public", "t"].fresh.to_pylist()[0]["id"] == 20_001
+    if within:
+        declared.binder.execute("ROLLBACK")
+        assert run(declared, "DELETE FROM p", p=[(1, "x")]).affected == 1
+    assert _size(declared, "p") < emptying.MOST_BYTES
+    assert _size(declared, "t") < emptying.MOST_BYTES
+
+
+def test_small_changes_add_up(declared: PostgresLocalEngine) -> None:
+    for _ in range(300):
+        run(declared, "UPDATE u SET id = id + 100", u=[(n,) for n in range(50)])
+    assert _size(declared, "u") < 3 * emptying.MOST_BYTES
+
+
+def test_a_table_in_use_stays_as_it_is(declared: PostgresLocalEngine) -> None:
+    other = declared.another(0)
+    try:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM p")
+        run(declared, "UPDATE p SET n = 'other'", p=[(number, "n") for number in range(20_000)])
+        assert _size(declared, "p") > emptying.MOST_BYTES
+        other.execute("COMMIT")
+        run(declared, "UPDATE p SET n = 'other'", p=[(1, "n")])
+        assert _size(declared, "p") < emptying.MOST_BYTES
+    finally:
+        other.close()

@@ -132,12 +132,21 @@ class Statements:
             given = ", ".join(map(self._value, columns))
             out = random.choice(("", "", " ON CONFLICT DO NOTHING"))
             return f"INSERT INTO {name} VALUES ({given}){out}"
+        if draw < 0.4:
+            column = random.choice(columns)
+            return (
+                f"UPDATE v{name} AS t SET {column.name} = DEFAULT WHERE {self._condition(columns)}"
+            )
         if draw < 0.5:
             column = random.choice(columns)
             sets = f"{column.name} = {self._value(column)}"
             return f"UPDATE {name} AS t SET {sets} WHERE {self._condition(columns)}"
         if draw < 0.6:
             return f"DELETE FROM {name} AS t WHERE {self._condition(columns)}"
+        if draw < 0.64:
+            how = random.choice(("FOR UPDATE", "FOR SHARE NOWAIT", "FOR UPDATE SKIP LOCKED"))
+            few = random.choice(("", " ORDER BY p LIMIT 1"))
+            return f"SELECT * FROM {name} AS t WHERE {self._condition(columns)}{few} {how}"
         if draw < 0.7:
             column = random.choice(columns)
             items = f"count(*), min(t.{column.name}), max(t.{column.name})"
@@ -170,6 +179,7 @@ def play(profile: str, seed: int, length: int) -> tuple[list[str], int]:
     drawn, lines, ran = Statements(Random(seed)), list[str](), 0
     with both(profile, str(seed)) as (first, second):
         texts = [drawn.create(name) for name in ("t0", "t1")]
+        texts += [f"CREATE VIEW v{name} AS SELECT * FROM {name}" for name in ("t0", "t1")]
         for number in range(length):
             text = texts[number] if number < len(texts) else drawn.next()
             outcomes = first.run(text), second.run(text)

@@ -136,7 +136,11 @@ class Statements:
     def _sets(self, table: Table, names: list[Name]) -> str:
         random = self.random
         chosen = random.sample([*table.columns], k=random.randint(1, min(2, len(table.columns))))
-        return ", ".join(f"{c} = {expression(random, table.columns[c], names)}" for c in chosen)
+        values = [
+            "DEFAULT" if random.random() < 0.06 else expression(random, table.columns[c], names)
+            for c in chosen
+        ]
+        return ", ".join(f"{c} = {value}" for c, value in zip(chosen, values, strict=True))
 
     def _returning(self) -> str:
         return self.random.choice(("", "", "", " RETURNING *", " RETURNING k"))
@@ -200,7 +204,12 @@ class Statements:
             return aggregates.block(random, sources)
         where = condition(random, names)
         numbers = [name for name in names if name.type in NUMBERS]
-        form = random.randint(0, 9)
+        form = random.randint(0, 10)
+        if form == 10:
+            items = random.choice(("*", "t.k", expression(random, "text", names)))
+            few = random.choice(("", " ORDER BY t.k LIMIT 2", " ORDER BY t.k OFFSET 1"))
+            how = random.choice(("FOR UPDATE", "FOR SHARE OF t", "FOR NO KEY UPDATE SKIP LOCKED"))
+            return f"SELECT {items} FROM {table.name} AS t WHERE {self._chosen(table)}{few} {how}"
         if form <= 3:
             return f"SELECT * FROM {table.name} AS t WHERE {self._chosen(table)}"
         if form == 4 and numbers:

@@ -267,6 +267,19 @@ class Backend:
         listed = ", ".join(f"${number}" for number in range(1, count + 1))
         return f"DELETE FROM {self.table(table)} WHERE row_id IN ({listed})"
 
+    def lock_rows(self, table: Table, count: int, numbers: str, how: str) -> str:
+        """The ids of rows that are locked until the transaction ends: of ``count`` rows, whose ids
+        are bound, or of those in column row_id of an Arrow input; in the order of the ids, so that
+        two who lock the same rows do not wait for each other. ``how`` is SQL's: FOR UPDATE NOWAIT.
+        """
+        raise errors.make("engine.operation", engine=self.name, operation="locks of rows")
+
+    def session_call(self, function: str) -> str:
+        """A call of one of the server's own functions of sessions, whose arguments are bound; what
+        gives no value gives true.
+        """
+        raise errors.make("engine.operation", engine=self.name, operation=function)
+
     def replace_row(self, table: Table, names: Sequence[str]) -> str:
         """One row, whose id is bound last, with all of its stored columns as they are bound."""
         sets = (f"{self.quote(name)} = ${number}" for number, name in enumerate(names, 1))

@@ -104,6 +104,25 @@ class Postgres(Backend):
         body = _DROP_INDEX.format(table=_text(self.table(table)), columns=names)
         return f"DO {_text(body)}"
 
+    def lock_rows(self, table: Table, count: int, numbers: str, how: str) -> str:
+        """Locks of PostgreSQL's own."""
+        listed = ", ".join(f"${number}" for number in range(1, count + 1))
+        chosen = f"SELECT row_id FROM {numbers}" if numbers else listed
+        return (
+            f"SELECT row_id FROM {self.table(table)} WHERE row_id IN ({chosen})"
+            f" ORDER BY row_id {how}"
+        )
+
+    def session_call(self, function: str) -> str:
+        """Of advisory locks and messages."""
+        if function == "pg_notify":
+            return f"SELECT pg_catalog.{function}($1, $2) IS NOT NULL"
+        if function == "pg_advisory_unlock_all":
+            return f"SELECT pg_catalog.{function}() IS NOT NULL"
+        call = f"pg_catalog.{function}($1::bigint)"
+        is_void = not ("_try_" in function or "unlock" in function)
+        return f"SELECT {call} IS NOT NULL" if is_void else f"SELECT {call}"
+
     def replace_row(self, table: Table, names: Sequence[str]) -> str:
         """One row set anew; what is bound as a text need not be one."""
         uuids = {name for column in table.columns for name in _uuids(column)} | set(table.tags)

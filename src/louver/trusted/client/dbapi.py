@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.client import relation as relations
-from louver.trusted.client.result import Result, Row, warned
+from louver.trusted.client.result import Copying, Result, Row, warned
 from louver.trusted.client.sources import Sources, variables
 from louver.trusted.executor import attach as attaching
 from louver.trusted.executor import local_frames, transaction
@@ -224,7 +224,7 @@ class Connection(Sources):
 
 
 @face
-class Cursor:
+class Cursor(Copying):
     """Runs statements and returns their rows."""
 
     def __init__(self, connection: Connection) -> None:

@@ -10,10 +10,13 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.client.table_format import box
 from louver.trusted.executor.answer import Answer
-from louver.trusted.executor.containment import contained
+from louver.trusted.executor.containment import contained, face
+from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
+from louver.trusted.planner.sql.dialect import Dialect
 
 if TYPE_CHECKING:
+    from louver.trusted.client.copy_stream import Copy
     from louver.trusted.executor.front import Front
 
 Row = tuple[Any, ...]
@@ -136,3 +139,32 @@ class Result:
         names = [name for name, _ in self.columns]
         with contained(self._session):
             self._session.context.local.write_csv(self.rows, names, write)
+
+
+@face
+class Copying:
+    """The part of a cursor that copies."""
+
+    _dialect: Dialect
+    connection: Any
+    _affected: int
+
+    def copy(self, sql: str) -> Copy:
+        """Begin COPY … FROM STDIN or COPY … TO STDOUT, for `with`.
+
+        Args:
+            sql: the statement, of PostgreSQL's language, without placeholders.
+
+        Raises:
+            errors.Error: PostgreSQL's own for data that it does not read; nothing is stored then.
+        """
+        session = self.connection._session
+        if session.closed:
+            raise errors.make("connection.closed")
+        context = session.context
+        if not isinstance(context, Context) or not session.dialect.has_own_statements:
+            raise errors.make("sql.unsupported", statement="COPY … STDIN and STDOUT")
+        from louver.trusted.client.copy_stream import Copy
+
+        self._affected = -1
+        return Copy(self, sql)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from louver.trusted.executor.front import Front
+    from louver.trusted.executor.postgres.notify import Notification
 
 _OURS = str(Path(errors.__file__).parent)
 #: The names of data that a relation was made of, and of the ledger.
@@ -40,6 +42,7 @@ _TYPES = {
     "int64": "BIGINT", "timestamp[us, tz=UTC]": "TIMESTAMP WITH TIME ZONE", "string": "VARCHAR",
     "list<item: string>": "VARCHAR[]",
 }  # fmt: skip
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.25
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -169,6 +172,46 @@ class Sources(ABC):
         self._require_open()
         with self._lock:
             return relation.of_query(self._session, query)
+
+    def poll(self) -> list[Notification]:
+        """The messages that have arrived, without waiting for any; none within a transaction.
+
+        Raises:
+            VerificationError: one of them is not of a client of this database.
+        """
+        from louver.trusted.executor.postgres import notify
+
+        context = self._session.context
+        if self._session.closed:
+            raise errors.make("connection.closed")
+        if not isinstance(context, Context):
+            raise errors.make("sql.unsupported", statement="LISTEN")
+        notify.require_language(context)
+        with self._lock:
+            return notify.arrived(context)
+
+    def notifies(
+        self, timeout_s: float | None = None, stop_after: int | None = None
+    ) -> Iterator[Notification]:
+        """Messages as they arrive, as of psycopg's method of this name.
+
+        Args:
+            timeout_s: seconds to wait at most; None for ever.
+            stop_after: how many messages end the iteration, with those that came with the last.
+        """
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        wait_s, count = _FIRST_WAIT_S, 0
+        while True:
+            batch = self.poll()
+            count += len(batch)
+            yield from batch
+            if stop_after is not None and count >= stop_after:
+                return
+            now = time.monotonic()
+            if end is not None and now >= end:
+                return
+            wait_s = _FIRST_WAIT_S if batch else min(2 * wait_s, _LONGEST_WAIT_S)
+            time.sleep(wait_s if end is None else max(min(wait_s, end - now), 0))
 
 
 def _of_rows(session: Front, rows: pa.Table) -> Relation:

@@ -20,20 +20,22 @@ _AT_HOME = "where    your machine; what it reads is read first, what it writes i
 def statement(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object], form: str
 ) -> str:
-    """How the local DuckDB would run a statement; nothing is run, and nothing is sent."""
+    """How the local engine would run a statement; nothing is run, and nothing is sent."""
     context.require_known(tokens)
     sql, values = text.home, home_values(text, parameters)
     if keyword(tokens[0].text) in ("CREATE", "ALTER"):
         # The clauses of CREATE TABLE AS precede every placeholder of its query.
         sql = declarations.strip_enc(text.home if values else text.plain, tokens).sql
-    rows = context.local.ask_schema(f"EXPLAIN (FORMAT {form}) {sql}", values)
-    if rows.column_names != ["explain_key", "explain_value"]:
+    options = f"{context.local.dialect.explains}FORMAT {form}"
+    rows = context.local.ask_schema(f"EXPLAIN ({options}) {sql}", values)
+    if rows.num_columns > 2:
         raise errors.make("sql.unsupported", statement=f"EXPLAIN {keyword(tokens[0].text)}")
-    explanation = str(rows.column(1)[0].as_py())
+    # The last column is the explanation, of some engines line by line.
+    lines = [row[-1] for row in context.local.python_rows(rows)]
     if form == "json":
-        return json.dumps(
-            {"split": "home", "servers": [], "home": json.loads(explanation)}, indent=2
-        )
+        plan = json.loads(lines[0]) if isinstance(lines[0], str) else lines[0]
+        return json.dumps({"split": "home", "servers": [], "home": plan}, indent=2)
+    explanation = "\n".join(map(str, lines))
     return explanation if form == "mermaid" else f"{_AT_HOME}\n{explanation.rstrip()}"
 
 

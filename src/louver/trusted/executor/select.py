@@ -333,9 +333,8 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
             return opened
         if rows.num_rows <= MOST_ROWS:
             try:
-                return local.finish_over(
-                    plan.alone, columns, rows, ready.home_sql, ready.home_parameters
-                )
+                home = ready.home_sql, ready.home_parameters
+                return local.finish_over(plan.alone, columns, rows, *home, plan.types)
             except (errors.Error, pa.ArrowException):
                 # The text may name its table in a way that only a table has, or DuckDB not read
                 # such a stream; if it is wrong, the message is to be about the user's own text.

@@ -161,6 +161,40 @@ class Nesting(Protocol):
         ...
 
 
+@runtime_checkable
+class Limited(Protocol):
+    """An engine that ends what takes too long."""
+
+    def limit(self, name: str, value: str | None) -> None:
+        """How long a statement may take (statement_timeout) or wait for a lock (lock_timeout), as
+        PostgreSQL writes it; None for what the connection says.
+        """
+        ...
+
+
+@runtime_checkable
+class Messaging(Protocol):
+    """An engine that hands messages of clients on, and holds locks for them."""
+
+    def listen(self, channel: str) -> None:
+        """Receive what is sent to a channel from now on, outside of a transaction; over another
+        session as well if this one is lost. The name has letters and digits only.
+        """
+        ...
+
+    def unlisten(self, channel: str) -> None:
+        """Receive it no more; "" of all channels."""
+        ...
+
+    def arrived(self) -> list[tuple[str, str]]:
+        """The channels and payloads of messages that came since the last call."""
+        ...
+
+    def keep_session(self, held: bool) -> None:
+        """Whether losing the session loses locks, so that it must not be replaced unsaid."""
+        ...
+
+
 class Prompt:
     """An engine to which a round trip is nothing: what is expected is run at once."""
 

@@ -6,15 +6,14 @@ runs there under all constraints, and what differs afterwards is what is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold, keyword, quoted
+from louver.names import fold
 from louver.trusted.executor import (
     cardinality,
     chosen_rows,
@@ -22,25 +21,21 @@ from louver.trusted.executor import (
     dry_run,
     onion_adjustment,
     select,
-    send_order,
     storage,
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
-    conflicts,
     flow,
     narrowing,
-    rowids,
     statement_parts,
+    subscripts,
 )
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.dry_run import Difference
-from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.row_writer import hides_rows, send
 from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
-from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import allows
 
 _BEFORE = "louver_before"
@@ -63,11 +58,14 @@ def change(
         verb = statement_parts.verb_place(words)
         table = statement_parts.target(words, verb, context.catalog)
         if table is None:
-            return _not_ours(context, words)
+            return _elsewhere(context, words, shape)
         if words.keyword(verb) == "DELETE" and _is_everything(words, verb):
             return empty(context, words, table)
-        all_met = flow.require(context, words, table).all_met
-        plan = planned(context, words, verb, table, all_met)
+        judged = subscripts.judged(words, verb)
+        all_met = flow.require(context, judged, table).all_met
+        plan = planned(context, judged, verb, table, all_met)
+        if judged is not words:
+            plan = replace(plan, each=None)
         known.keep(context, words, plain.key, shape, table, plan)
     answer = _executed(context, words, shape, plan)
     if plan.each is not None and text.parameters:
@@ -110,6 +108,14 @@ def empty(context: Context, words: statement_parts.Words, table: Table) -> Answe
 def _is_everything(words: statement_parts.Words, verb: int) -> bool:
     _, _, end = statement_parts.qualified(words, statement_parts.target_place(words, verb))
     return verb == 0 and end == len(words.tokens)
+
+
+def _elsewhere(context: Context, words: statement_parts.Words, shape: lexer.Shape) -> Answer:
+    """A change of a view, as far as the local engine has such."""
+    from louver.trusted.executor.change import through_views
+
+    plan = through_views.plan(context, words, _involved)
+    return _executed(context, words, shape, plan) if plan else _not_ours(context, words)
 
 
 def _not_ours(context: Context, words: statement_parts.Words) -> Answer:
@@ -184,7 +190,7 @@ def _run(
     clock, notices = Clock(), list[str]()
     if plan.rows is not None:
         with clock.step("open layers"):
-            notices = _prepare(context, words, shape, plan.rows)
+            notices = prepare(context, words, shape, plan.rows)
     # Opening a layer makes another catalog.
     catalog = context.catalog
     involved = [catalog.by_id(other) for other in plan.rehearsed]
@@ -207,55 +213,14 @@ def _run(
 
         answer = read_off.run(context, words, plan, held, clock)
     else:
-        answer = rehearsed_and_sent(context, words, plan, held, clock)
+        from louver.trusted.executor.change import rehearsing
+
+        answer = rehearsing.rehearsed_and_sent(context, words, plan, held, clock)
     answer.notices = notices
     return answer
 
 
-def rehearsed_and_sent(
-    context: Context,
-    words: statement_parts.Words,
-    plan: ChangePlan,
-    held: Mapping[int, pa.Table],
-    clock: Clock,
-    fill_more: Callable[[LocalConnection], None] = lambda _: None,
-) -> Answer:
-    """Run a statement locally over the rows that it needs, by table, and send what differs."""
-    catalog = context.catalog
-    table, read = catalog.by_id(plan.target), [catalog.by_id(other) for other in plan.read]
-    name = dry_run.stand_in(table) if plan.stand_in else table.local_name
-
-    def rehearsed(connection: LocalConnection) -> Difference:
-        shown = rowids.shown(connection, words, table, read)
-        rules = constraint_check.rules(context, table)
-        by_hash = rules if conflicts.decide_by_hash(shown, table, rules) else None
-        rows = held[table.id]
-        results = _rehearse(connection, shown, table, name, rows, by_hash, plan.all_met)
-        connection.require_exact(name, table, results.fresh)
-        return results
-
-    def filled(connection: LocalConnection) -> None:
-        if plan.stand_in:
-            connection.execute(plan.stand_in)
-            dry_run.fill_stand_in(context, connection, table, held[table.id])
-        for other in map(catalog.by_id, plan.rehearsed):
-            if plan.rows is not None and other.id != table.id:
-                dry_run.stand_for(context, connection, other, held[other.id])
-            elif other.id != table.id or not plan.stand_in:
-                dry_run.fill(context, connection, other, held[other.id])
-        fill_more(connection)
-        context.local.temporary.fill(plan.names)
-
-    with clock.step("home"):
-        merges = any(keyword(token.text) == "MERGE" for token in words.tokens)
-        done = constraint_check.rehearsed(context, filled, rehearsed, merges=merges)
-    from louver.trusted.executor.change import sending
-
-    before = held[table.id] if plan.rows is not None or plan.stand_in else None
-    return sending.sent(context, table, before, done, clock)
-
-
-def _prepare(
+def prepare(
     context: Context, words: statement_parts.Words, shape: lexer.Shape, rows: Plan
 ) -> list[str]:
     """Record what reading the rows shows, then open the layers that it needs; sentences for the
@@ -271,8 +236,22 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
     """The target, what is read, what refers to the target, and all that these refer to; also what
     refers to a table that a cascade changes.
     """
+    below, acted = _below(context, table)
+    for child in acted:
+        require_shown(table)
+        require_shown(child)
+    return dry_run.with_parents(context, [table, *read, *below])
+
+
+def acted_on(context: Context, table: Table) -> list[Table]:
+    """The tables whose rows change with those of a table that they refer to."""
+    return _below(context, table)[1]
+
+
+def _below(context: Context, table: Table) -> tuple[list[Table], list[Table]]:
+    """What refers to a table, or to one that a cascade changes; and those that a cascade does."""
     below: dict[tuple[str, str], Table] = {}
-    pending = [table]
+    acted, pending = list[Table](), [table]
     while pending:
         parent = pending.pop()
         for position in constraint_check.rules(context, parent).children:
@@ -281,13 +260,12 @@ def _involved(context: Context, table: Table, read: Sequence[Table]) -> list[Tab
                 continue
             below[child.key] = child
             if constraint_check.acts(context, parent, child):
-                _require_shown(table)
-                _require_shown(child)
+                acted.append(child)
                 pending.append(child)
-    return dry_run.with_parents(context, [table, *read, *below.values()])
+    return [*below.values()], acted
 
 
-def _require_shown(table: Table) -> None:
+def require_shown(table: Table) -> None:
     """Refuse a cascade at a table that hides which of its rows are touched: those of the other
     table would tell.
     """
@@ -300,81 +278,3 @@ def _require_shown(table: Table) -> None:
             column=hidden.name,
             ceiling=hidden.ceiling,
         )
-
-
-def _rehearse(
-    connection: LocalConnection,
-    words: statement_parts.Words,
-    table: Table,
-    name: str,
-    rows: pa.Table,
-    by_hash: constraint_check.Rules | None,
-    all_met: bool,
-) -> Difference:
-    """Run the statement and see what it changed. Where the table hides which rows are touched, and
-    where a row that stays would tell that it got the values that it had, every row that was read
-    goes and comes again. (DuckDB moves an updated row to the end where a column is UNIQUE or a
-    LIST.)
-    """
-    row_source = f"SELECT rowid FROM {name}"
-    at = None
-    if rows.num_rows and not table.column("rowid"):
-        at = connection.fetch_arrow(row_source).column(0)
-    answer = _answer(connection, words, table, by_hash)
-    listed = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
-
-    def all_anew() -> Difference:
-        rank = send_order.rank(send_order.shown(table))
-        after = connection.fetch_arrow(f"SELECT {listed}, {rank} FROM {name} AS t")
-        return Difference(
-            rows.column(storage.ROW_ID).combine_chunks(),
-            send_order.mixed(after),
-            answer,
-        )
-
-    if at is None or ((all_met or hides_rows(table)) and not statement_parts.only_adds(words)):
-        return all_anew()
-    if statement_parts.only_adds(words):
-        # Rows that were there stay as they are; new ones have higher numbers.
-        rank = send_order.rank(send_order.shown(table))
-        added = connection.fetch_arrow(
-            f"SELECT {listed}, {rank} FROM {name} AS t WHERE t.rowid > $1", [pc.max(at).as_py()]
-        )
-        none = rows.slice(0, 0).column(storage.ROW_ID).combine_chunks()
-        return Difference(none, send_order.mixed(added), answer)
-    before = rows.append_column(_PLACE, at)
-    connection.register(_BEFORE, before)
-    columns = [column for column in table.columns if column.name in rows.column_names]
-    differs = " OR ".join(["false", *(_differs(c) for c in columns)])
-    gone = connection.fetch_arrow(
-        f"SELECT b.{storage.ROW_ID} FROM {_BEFORE} AS b LEFT JOIN {name} AS t"
-        f" ON t.rowid = b.{_PLACE} WHERE t.rowid IS NULL OR {differs}"
-    )
-    fresh = connection.fetch_arrow(
-        f"SELECT {listed}, {send_order.rank([f'b.{_PLACE}', *send_order.shown(table)])}"
-        f" FROM {name} AS t LEFT JOIN {_BEFORE} AS b"
-        f" ON t.rowid = b.{_PLACE} WHERE b.{_PLACE} IS NULL OR {differs}"
-    )
-    return Difference(gone.column(0).combine_chunks(), send_order.mixed(fresh), answer)
-
-
-def _differs(column: Column) -> str:
-    name = quoted(column.name)
-    return dry_run.differs(f"b.{name}", f"t.{name}", column.type)
-
-
-def _answer(
-    connection: LocalConnection,
-    words: statement_parts.Words,
-    table: Table,
-    by_hash: constraint_check.Rules | None,
-) -> Answer:
-    """Run the statement: the rows that it returns, or how many it changed."""
-    if by_hash is not None:
-        rows, columns = conflicts.one_by_one(connection, words, table, by_hash)
-    else:
-        sql, values = words.text(0, len(words.tokens))
-        rows, columns = conflicts.executed(connection, sql, values)
-    if words.find("RETURNING") >= 0:
-        return Answer(rows, columns, rows.num_rows)
-    return Answer(affected=sum(rows.column(0).to_pylist()))

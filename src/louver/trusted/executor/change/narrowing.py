@@ -87,6 +87,17 @@ def rows_of(
     return Narrowed(plan, text, alone) if plan is not None else None
 
 
+def rows_of_query(
+    context: Context, select: exp.Select, words: statement_parts.Words, tables: list[Table]
+) -> Plan | None:
+    """The same of a query over these tables, whose rows are to be locked."""
+    if not _is_plain(words) or not _stand_ins(context, select, tables):
+        return None
+    if any(hides_rows(table) for table in tables) or select.find(exp.With) is not None:
+        return None
+    return _planned(context, select, words, tables, [table.id for table in tables])
+
+
 def _acts(context: Context, table: Table, known: constraint_check.Rules) -> bool:
     """Whether rows of other tables change with those of a table."""
     children = filter(None, (context.catalog.table(*key) for key in known.children))
@@ -156,6 +167,10 @@ def has_values(context: Context, plan: Plan, literals: Sequence[str]) -> bool:
 def _is_known(tree: exp.Expr, words: statement_parts.Words) -> bool:
     if not isinstance(tree.this, exp.Table) or tree.find(exp.With) is not None:
         return False
+    return _is_plain(words)
+
+
+def _is_plain(words: statement_parts.Words) -> bool:
     return not (_TOUCHY & words.names() or lexer.MARKS & set(words.plain))
 
 

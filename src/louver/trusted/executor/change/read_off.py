@@ -37,7 +37,7 @@ def run(
     sql, values = words.text(0, len(words.tokens))
     with clock.step("home"), context.local.rehearsal() as connection:
         context.local.temporary.fill(plan.names)
-        filled = [_filled(connection, plan, table, held) for table in tables]
+        filled = [filled_of(connection, plan, table, held) for table in tables]
         outcome = context.local.effect_of(connection, filled, sql, values)
     answer = Answer(outcome.rows, outcome.columns, outcome.affected)
     if outcome.rows is None:
@@ -75,7 +75,7 @@ def difference(table: Table, rows: pa.Table, changed: Changed, answer: Answer) -
     return Difference(gone, fresh, answer)
 
 
-def _filled(connection: LocalConnection, plan: ChangePlan, table: Table, held: Held) -> Filled:
+def filled_of(connection: LocalConnection, plan: ChangePlan, table: Table, held: Held) -> Filled:
     """A table with its rows; a temporary one of its name and without its rules about other rows,
     where not all rows are there.
     """

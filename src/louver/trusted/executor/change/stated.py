@@ -101,10 +101,13 @@ def _change(
     _touched(table, result)
     if words.keyword(verb) != "DELETE":
         result.facts += row_writer.at_rest(table)
-    if plan.rows is not None and words.keyword(verb) == "DELETE":
-        _referred(context, table, result)
-    elif plan.rows is not None:
+    for child in changing.acted_on(context, table):
+        _touched(child, result)
+        result.facts += row_writer.at_rest(child)
+    if plan.rows is not None and words.keyword(verb) != "DELETE":
         _referring(context, table, result)
+    if plan.rows is not None and words.keyword(verb) != "INSERT":
+        _referred(context, table, result)
 
 
 def _touched(table: Table, result: Stated) -> None:

@@ -18,7 +18,6 @@ from louver.names import fold, keyword, quoted
 from louver.trusted.executor import constraint_check, federation, key_rows, storage
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
-    changing,
     conflicts,
     constant_rows,
     constant_upserts,
@@ -146,7 +145,9 @@ def upsert(context: Context, item: Upsert, source: pa.Table | None, verdict: Ver
             return sending.sent(context, table, rows, done, clock)
         if context.local.dialect.reads_off:
             return read_off.run(context, words, plan, held, clock)
-        return changing.rehearsed_and_sent(context, words, plan, held, clock, also_filled)
+        from louver.trusted.executor.change import rehearsing
+
+        return rehearsing.rehearsed_and_sent(context, words, plan, held, clock, also_filled)
     except errors.IntegrityError as error:
         # Another client may have written one of the keys since they were looked up.
         if context.in_transaction or _row_ids(key_rows.with_tags(context, table, tags)) == _row_ids(

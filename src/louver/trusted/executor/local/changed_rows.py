@@ -1,7 +1,10 @@
-"""What a change does to the rows of tables, as an engine reads it off (`Binder.effect_of`)."""
+"""What a change does to the rows of tables, as an engine reads it off (`Binder.effect_of`), and
+which rows a query meets (`Binder.met_by`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -48,3 +51,14 @@ class Outcome:
     affected: int
     columns: Described
     rows: pa.Table | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetRows:
+    """What a query returned, and for each of some tables the numbers of the rows, as they were
+    filled in, that the rows of the answer are made of.
+    """
+
+    columns: Described
+    rows: pa.Table
+    met: Sequence[pa.Array]

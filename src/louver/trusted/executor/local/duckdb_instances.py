@@ -29,7 +29,7 @@ from louver.trusted.executor.local.variables import Variables
 from louver.trusted.vault.catalog import Table
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.local.changed_rows import Filled, Outcome
+    from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 
 Option = str | bool | int | float | list[str]
 #: The private directories of the engines that are open.
@@ -149,6 +149,25 @@ class DuckDBInstances:
     ) -> Outcome:
         """See `Binder`; DuckDB has a text for each form of change (`change.changing`)."""
         raise errors.make("internal", detail="DuckDB does not read changes off")
+
+    def met_by(
+        self,
+        _: LocalConnection,
+        __: Sequence[Filled],
+        ___: tuple[str, str],
+        ____: Parameters,
+        _____: Sequence[tuple[str, Filled]],
+    ) -> MetRows:
+        """See `Binder`; DuckDB has no locks of rows."""
+        raise errors.make("internal", detail="DuckDB does not read rows off")
+
+    def copy_from(self, _: LocalConnection, __: tuple[str, str], ___: bytes) -> None:
+        """See `Binder`; DuckDB's COPY is of files."""
+        raise errors.make("local.feature", feature="COPY FROM STDIN")
+
+    def copy_to(self, _: pa.Table, __: Described, ___: str) -> Iterator[bytes]:
+        """See `Workspace`; DuckDB's COPY is of files."""
+        raise errors.make("local.feature", feature="COPY TO STDOUT")
 
     def key_store(self) -> LocalConnection:
         """A connection of its own beside the declared tables, whose temporary tables may spill."""

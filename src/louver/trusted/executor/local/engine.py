@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +24,7 @@ from louver.trusted.planner.sql.dialect import Dialect
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.local.changed_rows import Filled, Outcome
+    from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 
 TemporaryState = tuple[dict[str, str], dict[str, str], dict[str, pa.Table]]
 """The texts of temporary tables and of their indexes, and the tables' rows."""
@@ -207,6 +207,24 @@ class Binder(Protocol):
         engine whose dialect ``reads_off``.
         """
 
+    def met_by(
+        self,
+        connection: LocalConnection,
+        filled: Sequence[Filled],
+        text: tuple[str, str],
+        parameters: Parameters,
+        aliases: Sequence[tuple[str, Filled]],
+    ) -> MetRows:
+        """Run a query over rows, within a `rehearsal`: its ``text`` up to its FROM and from there
+        on. Each of the ``aliases`` names a table in that FROM, whose row is in every row of the
+        answer: of an engine whose dialect ``reads_off``.
+        """
+
+    def copy_from(self, connection: LocalConnection, text: tuple[str, str], data: bytes) -> None:
+        """Run the engine's COPY of data on the binder's tables within a `rehearsal`: its ``text``
+        before and after FROM.
+        """
+
     def key_store(self) -> LocalConnection:
         """A connection of its own beside the declared tables, whose temporary tables may spill."""
 
@@ -248,6 +266,9 @@ class Workspace(RowQueries, Protocol):
     ) -> pa.Table:
         """Run a query on opened rows that fill (schema, name); a temporary table without one."""
 
+    def copy_to(self, rows: pa.Table, columns: Described, options: str) -> Iterator[bytes]:
+        """Rows as the engine's COPY … TO STDOUT prints them under these options, in pieces."""
+
     def finish_over(
         self,
         name: str,
@@ -255,6 +276,7 @@ class Workspace(RowQueries, Protocol):
         rows: pa.Table,
         sql: str,
         parameters: Parameters = (),
+        types: Sequence[str] = (),
     ) -> pa.Table:
         """Run a query on a few rows alone, which stand under a name."""
 

@@ -270,8 +270,9 @@ class DuckDBLocalEngine(DuckDBKept):
             return self._fetched(self._execute(self.workspace, sql, parameters))
 
     def finish_over(
-        self, name: str, columns: Columns, rows: pa.Table, sql: str, parameters: Parameters = ()
-    ) -> pa.Table:
+        self, name: str, columns: Columns, rows: pa.Table, sql: str, parameters: Parameters = (),
+        _types: Sequence[str] = (),
+    ) -> pa.Table:  # fmt: skip
         """Run a query on a few rows alone, which stand under a name; see `Repeated.run`."""
         with translated(), CtrlC(self.workspace.interrupt):
             self.last_columns, rows = self._repeated.run(name, columns, rows, sql, parameters)

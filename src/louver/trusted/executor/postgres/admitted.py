@@ -15,6 +15,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import lock_clause
 from louver.trusted.planner.sql import lexer
 
 _DECIDED = frozenset((
@@ -39,9 +40,15 @@ class _Shapes:
     known: set[str] = field(default_factory=set)
 
 
-def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
-    """Raise for a query or change that does more, or other things, than Louver does of it."""
+def require(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], *, locking: bool = False
+) -> None:
+    """Raise for a query or change that does more, or other things, than Louver does of it;
+    ``locking``: it is run as a statement, so that a query may lock rows (`row_locks`).
+    """
     word = keyword(tokens[0].text) if tokens else ""
+    if word == "SELECT" and not locking and lock_clause.locks(tokens):
+        raise errors.make("postgres.refused", statement="SELECT FOR UPDATE within a statement")
     if word not in _DECIDED or (word == "INSERT" and _is_of_constants(tokens)):
         return
     shapes, local = context.state.cache(_Shapes), context.local
@@ -52,10 +59,23 @@ def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None
     key = lexer.shape(text.plain, tokens).key
     if key in shapes.known:
         return
-    feature = local.statements.refused(text.home)
+    feature = local.statements.refused(_without_locks(context, text, tokens))
     if feature:
         raise errors.make("postgres.refused", statement=feature)
     shapes.known.add(key)
+
+
+def _without_locks(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> str:
+    """What else a query does whose rows are locked on the server (`row_locks`)."""
+    from louver.trusted.executor.change import statement_parts
+
+    if keyword(tokens[0].text) != "SELECT" or not lock_clause.locks(tokens):
+        return text.home
+    context.local.statements.require_syntax(text.home)
+    none = [None] * len(text.parameters)
+    plain = lock_clause.cut(statement_parts.words_of(text, tokens, none)).without
+    words = statement_parts.Words(plain, lexer.tokens(plain), none)
+    return lock_clause.Numbered(words, text.parameters).text()
 
 
 def require_query(context: Context, sql: str) -> None:

@@ -16,7 +16,7 @@ from louver.names import keyword
 from louver.trusted.executor import savepoints, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import cursors, given
+from louver.trusted.executor.postgres import cursors, given, notify
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
@@ -58,7 +58,7 @@ def control(
             words.needs("TRANSACTION")
         else:
             _ = words.takes("WORK") or words.takes("TRANSACTION")
-        _begin(context, modes(words))
+        begin(context, modes(words))
     elif verb in ("COMMIT", "END"):
         _end(context, words, committing=True)
     elif verb in ("ROLLBACK", "ABORT"):
@@ -113,7 +113,7 @@ def set_modes(context: Context, modes: Modes) -> None:
         what = "read-write mode" if relaxes else "ISOLATION LEVEL"
         raise said("25001", f"SET TRANSACTION {what} must be called before any query")
     transaction.rollback(context)
-    _begin(context, wanted)
+    begin(context, wanted)
 
 
 def set_default(context: Context, modes: Modes) -> None:
@@ -125,7 +125,8 @@ def set_default(context: Context, modes: Modes) -> None:
     own.default = modes.over(own.default)
 
 
-def _begin(context: Context, modes: Modes) -> None:
+def begin(context: Context, modes: Modes) -> None:
+    """BEGIN with these modes."""
     if context.in_transaction:
         _require_usable(context, "BEGIN")
         if modes != Modes():
@@ -168,7 +169,7 @@ def _end(context: Context, words: Words, *, committing: bool) -> None:
     else:
         transaction.rollback(context)
     if chains:
-        _begin(context, before)
+        begin(context, before)
 
 
 def _undo_to(context: Context, name: str) -> None:
@@ -177,6 +178,7 @@ def _undo_to(context: Context, name: str) -> None:
     point = savepoints.undo_to(context, _position(context, name))
     given.restore(context, point.states[given.Given])
     cursors.undone_to(context, len(context.state.savepoints))
+    notify.undone_to(context, len(context.state.savepoints))
 
 
 def _position(context: Context, name: str) -> int:

@@ -15,7 +15,7 @@ from sqlglot.tokens import Token
 from louver.names import keyword
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import admitted
+from louver.trusted.executor.postgres import admitted, lock_clause
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words
 from louver.trusted.planner.sql import lexer
@@ -101,7 +101,10 @@ def declare(
     if name in own:
         raise said("42P03", f'cursor "{name}" already exists')
     (inner,) = lexer.split(words.rest())
-    admitted.require(context, inner, lexer.tokens(inner.plain))
+    cut = lexer.tokens(inner.plain)
+    if hold and lock_clause.locks(cut):
+        raise said("0A000", "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported")
+    admitted.require(context, inner, cut, locking=True)
     answer = context.run(inner, parameters)
     if answer.rows is None:
         words.wrong()

@@ -11,6 +11,7 @@ from louver.names import fold
 from louver.trusted.executor import settings
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql.dialect import spoken
+from louver.untrusted.engines.engine import Limited
 
 PATH = "search_path"
 LIMITS = ("statement_timeout", "lock_timeout")
@@ -78,6 +79,8 @@ def _apply(context: Context, name: str, value: str | None) -> None:
     string = spoken().string
     quoted = '"' + name.replace('"', '""') + '"' if "." not in name else name
     sql = f"RESET {quoted}"
+    if name in LIMITS and isinstance(context.engine, Limited):
+        context.engine.limit(name, value)
     if value is not None and name in LIMITS:
         sql = f"SET LOCAL {quoted} = {string(value)}"
     elif value is not None:

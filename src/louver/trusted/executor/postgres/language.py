@@ -18,9 +18,13 @@ from louver.trusted.executor.postgres import (
     cursors,
     explain,
     given,
+    lock_clause,
     messages,
+    notify,
     prepared,
+    server_calls,
     setting,
+    truncating,
 )
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.executor.settings import change_path
@@ -35,9 +39,7 @@ _TRANSACTIONS = frozenset((
 ))  # fmt: skip
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
-    "LISTEN": "LISTEN, whose channel the server would read,",
-    "NOTIFY": "NOTIFY, whose channel and payload the server would read,",
-    "COPY": "COPY, which would read and write files of the private PostgreSQL's machine,",
+    "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
     "LOCK": "LOCK",
     "REINDEX": "REINDEX",
     "CLUSTER": "CLUSTER",
@@ -58,6 +60,12 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
     transactions.
     """
     word = keyword(tokens[0].text) if tokens else ""
+    if word == "SELECT" and server_calls.is_call(tokens):
+        return server_calls.call
+    if word == "SELECT" and lock_clause.locks(tokens):
+        from louver.trusted.executor.postgres import row_locks
+
+        return row_locks.select
     return control if word in _TRANSACTIONS else _HANDLERS.get(word, _unknown)
 
 
@@ -67,14 +75,15 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     if word in _DEFINITIONS:
         setting.require_clear(context)
         _require_query_within(context, text, tokens)
-    if word not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
-        context.state.untried = False
-    admitted.require(context, text, tokens)
+    if not server_calls.is_call(tokens):
+        admitted.require(context, text, tokens, locking=True)
 
 
 def ran(context: Context, tokens: Sequence[Token]) -> None:
     """After a statement has run: the search path may name a schema that is there now."""
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[0] not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
+        context.state.untried = False
     if words[0] in _DEFINITIONS and "SCHEMA" in words and given.PATH in given.of(context).effective:
         change_path(context)
 
@@ -82,7 +91,7 @@ def ran(context: Context, tokens: Sequence[Token]) -> None:
 def failed(context: Context, error: errors.Error) -> None:
     """Any error ends a transaction, and bears an SQLSTATE."""
     messages.name_state(error)
-    context.state.aborted = context.in_transaction
+    context.state.aborted, context.state.untried = context.in_transaction, False
 
 
 def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
@@ -104,14 +113,6 @@ def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[T
                 refuse("CREATE TABLE AS with placeholders")
             admitted.require_query(context, text.home[tokens[position + 1].start : end])
             return
-
-
-def _unlisten(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
-) -> Answer:
-    """UNLISTEN: there is no channel that a session could listen to."""
-    context.local.statements.require_syntax(text.home)
-    return Answer()
 
 
 def _vacuum(
@@ -162,7 +163,7 @@ _HANDLERS: dict[str, Handler] = {
     "UPDATE": modify.change,
     "DELETE": modify.change,
     "MERGE": modify.change,
-    "TRUNCATE": modify.truncate,
+    "TRUNCATE": truncating.truncate,
     "PREPARE": prepared.prepare,
     "EXECUTE": prepared.execute,
     "DEALLOCATE": prepared.deallocate,
@@ -170,7 +171,9 @@ _HANDLERS: dict[str, Handler] = {
     "FETCH": cursors.fetch,
     "MOVE": cursors.fetch,
     "CLOSE": cursors.close,
-    "UNLISTEN": _unlisten,
+    "LISTEN": notify.listen,
+    "UNLISTEN": notify.unlisten,
+    "NOTIFY": notify.notify,
     "CHECKPOINT": maintenance.checkpoint,
     "VACUUM": _vacuum,
     "ANALYZE": _vacuum,

@@ -7,7 +7,8 @@ from louver.trusted.executor.local.postgres import failures
 
 #: Of errors of Louver's own, as far as PostgreSQL has a counterpart.
 _STATES = {
-    "catalog.conflict": "40001", "server.conflict": "40001", "transaction.aborted": "25P02",
+    "catalog.conflict": "40001", "server.conflict": "40001",
+    "server.locked": "55P03", "transaction.aborted": "25P02",
     "transaction.read_only": "25006", "connection.read_only": "25006", "transaction.key": "23505",
     "setting.value": "22023", "setting.unknown": "42704", "interrupted": "57014",
     "sql.syntax": "42601", "disk.full": "53100", "server.busy": "53300", "server.lost": "08006",

@@ -65,7 +65,7 @@ def prepare(
     types, names = context.local.statements.prepared(inner.home, declared)
     used = sorted({int(key) for key in inner.parameters})
     typed = _typed(context, inner, types, used)
-    admitted.require(context, typed, lexer.tokens(typed.plain))
+    admitted.require(context, typed, lexer.tokens(typed.plain), locking=True)
     own[name] = Prepared(typed, types, tuple(used), names)
     return Answer()
 

@@ -17,7 +17,7 @@ from louver.trusted.executor import show as shown
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.lake import options
-from louver.trusted.executor.postgres import control, cursors, given, prepared
+from louver.trusted.executor.postgres import control, cursors, given, notify, prepared
 from louver.trusted.executor.postgres.control import Characteristics, Modes
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
@@ -270,4 +270,5 @@ def discard(
         reset_all(context)
         prepared.forget_all(context)
         cursors.close_all(context)
+        notify.forget_all(context)
     return Answer()

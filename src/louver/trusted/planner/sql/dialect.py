@@ -88,6 +88,8 @@ class Dialect:
     has_own_statements: bool = False
     #: whether any error ends the transaction that it is in, and whether COMMIT undoes such a one
     fails_whole: bool = False
+    #: options that its EXPLAIN takes before FORMAT: there are no rows, so that costs mean nothing
+    explains: str = ""
     #: what says which semicolons end a statement, where bodies of functions hold some
     nesting: Callable[[], Nesting | None] = lambda: None
     #: types whose values are objects of the schema, which a text names

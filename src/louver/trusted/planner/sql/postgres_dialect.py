@@ -174,6 +174,7 @@ DIALECT = Dialect(
     reads_off=True,
     has_own_statements=True,
     fails_whole=True,
+    explains="COSTS OFF, ",
     nesting=PostgresNesting,
     names_objects=frozenset(
         (

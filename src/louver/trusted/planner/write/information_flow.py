@@ -164,7 +164,7 @@ def _conflict(
         return None
     for part in ("where", "index_predicate"):
         flow.touched = flow.touched | scope.condition(conflict.args.get(part))
-    return flow if _assign(conflict.expressions, scope, old, flow) else None
+    return flow if _assign(conflict.expressions, scope, old, target, flow) else None
 
 
 def _given(old: Source, name: str, value: Value) -> Value:
@@ -173,7 +173,9 @@ def _given(old: Source, name: str, value: Value) -> Value:
     return value | stored if stored.secrets else value
 
 
-def _assign(items: Sequence[exp.Expr], scope: Scope, old: Source, flow: Flow) -> bool:
+def _assign(
+    items: Sequence[exp.Expr], scope: Scope, old: Source, target: Target, flow: Flow
+) -> bool:
     """Add the assignments of SET; False if one is outside of the grammar.
 
     A value that does not come from the row itself reveals which other rows it was joined with.
@@ -189,14 +191,14 @@ def _assign(items: Sequence[exp.Expr], scope: Scope, old: Source, flow: Flow) ->
             parts = [given] * len(targets)
         if len(parts) != len(targets):
             return False
-        for target, part in zip(targets, parts, strict=True):
-            if not isinstance(target, exp.Column) or target.args.get("db"):
+        for column, part in zip(targets, parts, strict=True):
+            if not isinstance(column, exp.Column) or column.args.get("db"):
                 return False
-            value = scope.single(part)
+            name = fold(column.name)
+            value = _default(scope, target, name) if is_default(part) else scope.single(part)
             secrets = value.secrets
             if (value.holders | value.plains) - {old.number}:
                 secrets = secrets | flow.touched.joined
-            name = fold(target.name)
             flow.values[name] = flow.values.get(name, NONE) | secrets
             flow.unchanged = flow.unchanged | by_condition(old.columns.get(name, CONSTANT) | value)
     return True
@@ -216,14 +218,18 @@ def _update(tree: exp.Update, scope: Scope, target: Target) -> Flow | None:
     flow = Flow(touched=scope.rows | scope.condition(tree.args.get("where")))
     if scope.outer:
         flow.touched = flow.touched.all_shown()
-    if any(_is_default(item) for item in tree.expressions):
-        for name in map(fold, target.defaults):
-            flow.values[name] = _default(scope, target, name).secrets
-    if not _assign(tree.expressions, scope, old, flow):
+    if not _assign(tree.expressions, scope, old, target, flow):
         return None
     flow.touched = flow.touched | Rows(shown=scope.rows.shown, counted=scope.rows.counted)
     flow.assigned = set(flow.values)
     return flow
+
+
+def is_default(value: exp.Expr) -> bool:
+    """Whether a value is the word DEFAULT, which names no column without quotes."""
+    if isinstance(value, exp.Var):
+        return fold(value.name) == "default"
+    return isinstance(value, exp.Column) and fold(value.name) == "default" and not value.this.quoted
 
 
 def _is_default(item: exp.Expr) -> bool:
@@ -264,7 +270,7 @@ def _merged(then: exp.Expr | None, scope: Scope, old: Source, target: Target, fl
     if isinstance(then, exp.Update):
         if not then.expressions:
             return _whole(scope, old, target, flow)
-        return _assign(then.expressions, scope, old, flow)
+        return _assign(then.expressions, scope, old, target, flow)
     if isinstance(then, exp.Insert):
         given, named = then.args.get("expression"), then.this
         if not given and (named is None or named.sql() == "(BY AS NAME)"):

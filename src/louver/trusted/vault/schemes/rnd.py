@@ -59,6 +59,13 @@ SCHEME = Scheme(
             VOLUMES,
             counted=True,
         ),
+        "SELECT FOR UPDATE, FOR SHARE": Leak(
+            "access",
+            "rows.lock",
+            "the server can tell which rows of {table} were locked ({column})",
+            VOLUMES,
+            counted=True,
+        ),
         "choosing the rows of another change": Leak(
             "access",
             "rows.chosen",

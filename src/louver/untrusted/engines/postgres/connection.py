@@ -33,7 +33,9 @@ from louver.untrusted.engines.postgres.control_texts import (
     control_text,
     is_control,
 )
+from louver.untrusted.engines.postgres.counting import Counted
 from louver.untrusted.engines.postgres.failures import translated
+from louver.untrusted.engines.postgres.messaging import Messaging
 from louver.untrusted.engines.postgres.nested import Nested
 from louver.untrusted.engines.postgres.opening import opened
 from louver.untrusted.engines.postgres.pipeline import (
@@ -59,7 +61,7 @@ _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
 _portals = itertools.count()
 
 
-class PostgresEngine(Nested):
+class PostgresEngine(Nested, Messaging, Counted):
     """One connection to a server, opened with its first statement; `side()` gives further ones."""
 
     backend = "postgresql"
@@ -68,7 +70,8 @@ class PostgresEngine(Nested):
 
     def __init__(self, target: Target, *, read_only: bool = False) -> None:
         """For a database of a server; nothing is sent yet."""
-        self._target = target
+        Messaging.__init__(self)
+        self._target, self._lock_ms = target, target.lock_ms
         self._read_only = read_only
         #: A stable name of the database.
         self.address = target.address
@@ -237,7 +240,9 @@ class PostgresEngine(Nested):
 
     def lost_race(self, error: errors.Error) -> bool:
         """Whether a statement failed only because another connection was faster."""
-        races = ("server.conflict", "server.schema")
+        races = ["server.conflict", "server.schema"]
+        if "lock_timeout" not in self._limits:
+            races.append("server.locked")  # who set it wants to know
         return isinstance(error, errors.IntegrityError) or error.code in races
 
     def interrupt(self) -> None:
@@ -284,7 +289,9 @@ class PostgresEngine(Nested):
         again = again and (fresh or not (self.in_transaction or writes))
         unsure = writes and not self.in_transaction
         try:
-            return exchanged(session, self.address, opening, waiting, last, unsure=unsure)
+            replies = exchanged(session, self.address, opening, waiting, last, unsure=unsure)
+            self._limits_sent(opening)
+            return replies
         except errors.Error as error:
             if not again or error.code not in ("server.lost", "server.unsure"):
                 raise
@@ -315,11 +322,13 @@ class PostgresEngine(Nested):
             self._send_all([], writes=False)
 
     def _opening(self) -> list[Step]:
-        if self._begun or not self.in_transaction:
+        if not self.in_transaction:
+            return self._limits_outside()
+        if self._begun:
             return []
         begin = (_SERIALIZABLE if self._serializable else _BEGIN) + " READ ONLY" * self._read_only
         held: list[Step] = [(HOLD, [])] if self._has_gate else []
-        return [(begin, []), (f"SET LOCAL lock_timeout = {self._target.lock_ms}", []), *held]
+        return [(begin, []), *self._limits_within(), *held]
 
     def _define(self, statement: Statement) -> None:
         """What goes before a definition."""
@@ -368,7 +377,9 @@ class PostgresEngine(Nested):
                 raise errors.make(
                     "server.lost", place=self.address, detail="with it the transaction"
                 )
+            self._require_kept()
             session = self._session = opened(self._target)
+            self._resume(session)
         return session
 
     def _settle(self) -> None:
@@ -378,17 +389,3 @@ class PostgresEngine(Nested):
         if self._stream is not None:
             stream, self._stream = self._stream, None
             stream.detach()
-
-    def _count(self, statement: Statement) -> None:
-        traffic = self.traffic
-        traffic.statements += 1
-        traffic.bytes_out += len(statement.sql.encode())
-        for constant in statement.constants:
-            traffic.bytes_out += len(constant) if isinstance(constant, bytes | str) else 8
-        for table in statement.tables.values():
-            traffic.bytes_out += table.nbytes
-            traffic.rows_out += table.num_rows
-
-    def _received(self, size_bytes: int, rows: int) -> None:
-        self.traffic.bytes_in += size_bytes
-        self.traffic.rows_in += rows

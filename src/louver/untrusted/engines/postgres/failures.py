@@ -13,7 +13,7 @@ _CODES = {
     "57P05": "server.lost", "0A": "server.statement", "22": "server.value",
     "23": "server.constraint", "25006": "connection.read_only", "25P02": "transaction.aborted",
     "25P03": "server.lost", "26": "server.lost", "28": "server.denied", "3D": "server.denied",
-    "40001": "server.conflict", "40P01": "server.conflict", "55P03": "server.conflict",
+    "40001": "server.conflict", "40P01": "server.conflict", "55P03": "server.locked",
     "42": "server.statement", "42501": "server.denied", "42P07": "server.exists",
     "42P06": "server.exists", "42710": "server.exists", "42P01": "server.schema",
     "42703": "server.schema", "3F000": "server.schema", "53": "server.busy", "53100": "disk.full",

@@ -43,6 +43,8 @@ class PostgresConnection(LocalConnection):
         self._types = types
         #: whether a statement that fails leaves the open transaction as it was before it
         self.is_guarded = False
+        #: how many rows were written, some of them twice
+        self.written = 0
 
     # ------------------------------------------------------------------ statements
 
@@ -50,13 +52,21 @@ class PostgresConnection(LocalConnection):
         """A statement's tag, columns and arrays."""
         try:
             with self.guarded(), translated(sql):
-                return self.raw.run([(sql, self.given(sql, parameters))])[0]
+                reply = self.raw.run([(sql, self.given(sql, parameters))])[0]
+            self.note_written(reply[0])
+            return reply
         except errors.Error as error:
             if self.raw.state() == "failed" or not readable.needs_text(error):
                 raise
         with self.guarded(), translated(sql):
             given = self.given(sql, parameters)
             return self.raw.run([(readable.as_text(self.raw, sql), given)])[0]
+
+    def note_written(self, tag: str) -> None:
+        """Count the rows that a statement wrote, by its tag."""
+        verb, _, count = tag.rpartition(" ")
+        if count.isdecimal() and not verb.startswith(("SELECT", "FETCH")):
+            self.written += int(count)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -191,6 +201,7 @@ class PostgresConnection(LocalConnection):
         """Put rows, whose columns are in this order, into columns of a table: by binary COPY."""
         if not rows.num_rows:
             return
+        self.written += rows.num_rows
         listed = ", ".join(map(quoted, names))
         with translated():
             types = [column[1] for column in self.raw.describe(f"SELECT {listed} FROM {target}")[1]]

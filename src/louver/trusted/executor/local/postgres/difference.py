@@ -70,6 +70,7 @@ def run(
             + [step for table in watched for step in ((_NODES, [table.path]), _after(table))]
         )
     (tag, columns, _), looks = replies[0], replies[1 + len(checks) :]
+    connection.note_written(tag)
     changed = {}
     for table, node, after in zip(watched, looks[::2], looks[1::2], strict=True):
         if node[2][0].to_pylist() != nodes[table.path]:
@@ -120,6 +121,7 @@ def fill(
     places = {}
     for table, reply in zip(filled, replies, strict=True):
         places[table.path] = connection.table(reply)
+        connection.note_written(reply[0])
         if places[table.path].num_rows != table.rows.num_rows:
             raise errors.make("internal", detail=f"rows of {table.path} were not filled in")
     return places, nodes

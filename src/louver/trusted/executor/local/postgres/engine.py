@@ -15,7 +15,6 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, quoted
-from louver.trusted.executor.local.changed_rows import Filled, Outcome
 from louver.trusted.executor.local.local import (
     Answers,
     Described,
@@ -24,25 +23,25 @@ from louver.trusted.executor.local.local import (
     Statements,
 )
 from louver.trusted.executor.local.postgres import plain_values, printed, unused
-from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import (
     path_instead,
 )
+from louver.trusted.executor.local.postgres.rehearsals import PostgresRehearsals
 from louver.trusted.executor.local.postgres.schema import PostgresSchema
-from louver.trusted.executor.local.postgres.session_settings import PostgresSettings, refuse
+from louver.trusted.executor.local.postgres.session_settings import refuse
 from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from louver.trusted.planner.sql.postgres_types import own_type
-from louver.trusted.vault.catalog import Catalog, HomeObject, Table
+from louver.trusted.vault.catalog import Catalog, HomeObject
 
 _MOST_VALUES = 4_096
 #: Kinds of objects that no query reads, or that the workspace has while one runs.
 _NOT_MIRRORED = frozenset({"INDEX", "COMMENT", "TABLE"})
 
 
-class PostgresLocalEngine(PostgresSettings):
+class PostgresLocalEngine(PostgresRehearsals):
     """Binder and workspace with all that a session keeps in them."""
 
     dialect = DIALECT
@@ -212,26 +211,6 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Binder`."""
         self.binder.execute(sql, parameters)
 
-    @contextmanager
-    def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:
-        """See `Binder`."""
-        with self.binder.undone() if undone else nullcontext():
-            yield self.binder
-
-    def effect_of(
-        self,
-        connection: LocalConnection,
-        filled: Sequence[Filled],
-        sql: str,
-        parameters: Parameters = (),
-    ) -> Outcome:
-        """See `Binder`."""
-        from louver.trusted.executor.local.postgres import difference
-
-        if connection is not self.binder:
-            raise errors.make("internal", detail="a change beside the binder")
-        return difference.run(self.binder, filled, sql, parameters)
-
     def key_store(self) -> LocalConnection:
         """See `Binder`."""
         return self.another(0)
@@ -310,8 +289,16 @@ class PostgresLocalEngine(PostgresSettings):
             parameters,
             keeps=keeps,
             limits=[*self._limits.values()],
+            is_printed=any(map(self._is_of_rows, types)),
         )
         return rows
+
+    def _is_of_rows(self, type_: str) -> bool:
+        if type_ not in self._of_rows:
+            from louver.trusted.executor.local.postgres import readable
+
+            self._of_rows[type_] = readable.is_of_rows(self.binder, own_type(type_))
+        return self._of_rows[type_]
 
     def finish_over(
         self,
@@ -320,24 +307,14 @@ class PostgresLocalEngine(PostgresSettings):
         rows: pa.Table,
         sql: str,
         parameters: Parameters = (),
+        types: Sequence[str] = (),
     ) -> pa.Table:
         """See `Workspace`."""
-        return self.finish({("", name): (columns, rows)}, sql, parameters)
+        return self.finish({("", name): (columns, rows)}, sql, parameters, types)
 
     def over(self, name: str, rows: pa.Table, sql: str) -> pa.Table:
         """See `RowQueries`."""
         return self.workspace.over(name, rows, sql)
-
-    def changed_by(
-        self, table: Table, rows: pa.Table, sql: str, beside: Sequence[Filled] = ()
-    ) -> pa.Table:
-        """See `Workspace`."""
-        from louver.trusted.executor.local.postgres import difference
-
-        with self.binder.undone():
-            difference.fill(self.binder, [Filled(table.schema, table.name, rows), *beside])
-            self.binder.execute(sql)
-            return self.binder.fetch_arrow(f"SELECT * FROM {table.local_name}")
 
     def write_file(
         self, rows: pa.Table, clauses: str, parameters: Parameters = ()

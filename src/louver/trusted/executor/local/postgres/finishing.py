@@ -43,15 +43,18 @@ def finished(
     *,
     keeps: bool,
     limits: Sequence[str] = (),
+    is_printed: bool = False,
 ) -> tuple[int, Described, pa.Table]:
     """The count, columns and rows of a statement over rows that fill (schema, name). ``views`` are
-    what there is of views, in the order in which they can be made.
+    what there is of views, in the order in which they can be made. What ``is_printed`` has texts
+    where its columns are whole rows.
     """
     needed = _needed(views, sql)
     try:
         reply = _run(
-            workspace, binder, answers, needed, sql, parameters, keeps=keeps, limits=limits
-        )
+            workspace, binder, answers, needed, sql, parameters, keeps=keeps, limits=limits,
+            is_printed=is_printed,
+        )  # fmt: skip
     except errors.Error as error:
         if not readable.needs_text(error):
             raise

@@ -80,6 +80,7 @@ def _time_with_zone(value: bytes) -> time:
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "numeric": Decimal,
+    "void": lambda _: "",
     "interval": _interval,
     "time with time zone": _time_with_zone,
     "json": json.loads,

@@ -31,6 +31,7 @@ class PostgresSettings(PostgresInstances):
         super().__init__()
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
+        self._of_rows: dict[str, bool] = {}
         self._changed: dict[str, str] = {}
         self._limits: dict[str, str] = {}
         self._path, self._revision, self._time_is_fixed = PostgresPath(), 0, False
@@ -49,6 +50,7 @@ class PostgresSettings(PostgresInstances):
         """See `Lifecycle`."""
         self._revision += 1
         self._arrow_types.clear()
+        self._of_rows.clear()
         self._values.clear()
         for types in self._types:
             types.forget()

@@ -1,0 +1,73 @@
+"""UPDATE … SET a[1] = value: what the column depends on then.
+
+The statement has no tree, so it is judged, and its rows are chosen, by one that has: the column is
+set to something of itself, the subscripts and the value. What runs is the user's own text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from louver.trusted.executor.change.statement_parts import Words
+from louver.trusted.planner.sql import lexer
+
+_ENDS = ("FROM", "WHERE", "RETURNING")
+
+
+def judged(words: Words, verb: int) -> Words:
+    """The statement that stands for one with subscripts on the left; the same of any other. Its
+    literals and placeholders are the same, in the same order.
+    """
+    start = words.find("SET", verb) + 1
+    if words.keyword(verb) != "UPDATE" or not start:
+        return words
+    plain, copied = "", words.tokens[start].start
+    for first, equals, last in _items(words, start):
+        opened = next((p for p in range(first, equals) if words.tokens[p].text == "["), -1)
+        if opened < 0:
+            continue
+        name = words.plain[words.tokens[first].start : words.tokens[opened].start]
+        pieces = [*_subscripts(words, opened, equals), f"({_text(words, equals + 1, last)})"]
+        conditions = " OR ".join(f"{piece} IS NULL" for piece in pieces)
+        plain += words.plain[copied : words.tokens[first].start]
+        plain += f"{name} = CASE WHEN {conditions} THEN {name} END"
+        copied = words.tokens[last - 1].end + 1
+    if not plain:
+        return words
+    plain = f"{words.plain[: words.tokens[start].start]}{plain}{words.plain[copied:]}"
+    return Words(plain, lexer.tokens(plain), words.parameters)
+
+
+def _text(words: Words, first: int, last: int) -> str:
+    return words.plain[words.tokens[first].start : words.tokens[last - 1].end + 1]
+
+
+def _items(words: Words, start: int) -> Iterator[tuple[int, int, int]]:
+    """The assignments of SET: where each begins, where its sign is, and where it ends."""
+    depth, first, equals = 0, start, -1
+    for position in range(start, len(words.tokens) + 1):
+        symbol = words.tokens[position].text if position < len(words.tokens) else ""
+        ends = position == len(words.tokens) or (depth == 0 and words.keyword(position) in _ENDS)
+        if ends or (depth == 0 and symbol == ","):
+            if equals > 0:
+                yield first, equals, position
+            first, equals = position + 1, -1
+        if ends:
+            return
+        depth += (symbol in ("(", "[")) - (symbol in (")", "]"))
+        if depth == 0 and symbol == "=" and equals < 0:
+            equals = position
+
+
+def _subscripts(words: Words, opened: int, equals: int) -> Iterator[str]:
+    """What is between brackets, and the parts of slices."""
+    depth, first = 0, opened + 1
+    for position in range(opened, equals):
+        symbol = words.tokens[position].text
+        if depth == 1 and symbol in ("]", ":"):
+            if first < position:
+                yield f"({_text(words, first, position)})"
+            first = position + 1
+        depth += (symbol in ("(", "[")) - (symbol in (")", "]"))
+        if symbol == "[" and depth == 1:
+            first = position + 1

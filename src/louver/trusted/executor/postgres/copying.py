@@ -1,0 +1,213 @@
+"""COPY … FROM STDIN and COPY … TO STDOUT: the private PostgreSQL reads and writes the data.
+
+What comes in goes to its own COPY in batches of whole rows, which are sealed and sent like those of
+INSERT, all within one transaction. What goes out are the rows of a query, as its COPY prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import fold, keyword, quoted
+from louver.trusted.executor import constraint_check, dry_run, select, transaction
+from louver.trusted.executor.change import sending
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.postgres import admitted
+from louver.trusted.executor.postgres.copy_rows import Format, Splitter
+from louver.trusted.executor.postgres.words import Words, refuse
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
+
+BATCH_BYTES = 8 * 1024 * 1024
+"""Data of so many bytes is read at a time, and a row more."""
+_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A COPY: the table with the columns that are listed, or a query; and the options as text."""
+
+    text: lexer.Text
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+    query: str
+    reads: bool
+    options: str
+
+    @property
+    def path(self) -> str:
+        """The table's name as SQL."""
+        name = quoted(self.name)
+        return f"{quoted(self.schema)}.{name}" if self.schema else name
+
+    @property
+    def listed(self) -> str:
+        """The columns in brackets; "" of none."""
+        return f" ({', '.join(self.columns)})" if self.columns else ""
+
+
+def parse(context: Context, sql: str) -> Statement:
+    """Read a COPY; one that is wrong raises PostgreSQL's own error."""
+    texts = lexer.split(sql)
+    tokens = lexer.tokens(texts[0].plain) if len(texts) == 1 else []
+    if not tokens or keyword(tokens[0].text) != "COPY" or texts[0].parameters:
+        raise errors.make("sql.syntax", detail="there is no COPY, and nothing else, in the text")
+    words = Words(context, texts[0], tokens)
+    schema = name = query = ""
+    columns: tuple[str, ...] = ()
+    if words.peek() == "(":
+        query = ", ".join(words.brackets())
+    else:
+        name = words.name()
+        if words.takes("."):
+            schema, name = name, words.name()
+        columns = tuple(words.brackets())
+    reads = words.takes("FROM")
+    if not reads:
+        words.needs("TO")
+    if not words.takes("STDIN" if reads else "STDOUT"):
+        refuse("COPY of files and programs, which would be the private PostgreSQL's machine's,")
+    return Statement(texts[0], schema, name, columns, query, reads, words.rest())
+
+
+def form_of(options: str) -> Format:
+    """The format that options say; what they mean else PostgreSQL knows."""
+    tokens = lexer.tokens(options)
+    words = [fold(token.text) for token in tokens]
+    name = next((word for word in words if word in ("csv", "binary")), "")
+    header = "header" in words
+    if header and words[words.index("header") + 1 :][:1] in (["false"], ["off"], ["0"]):
+        header = False
+    quote = _character(tokens[words.index("quote") + 1 :], '"') if "quote" in words else '"'
+    escape = _character(tokens[words.index("escape") + 1 :], quote) if "escape" in words else quote
+    return Format(name, header, ord(quote), ord(escape))
+
+
+def _character(tokens: list[Token], default: str) -> str:
+    given = next((t.text for t in tokens if fold(t.text) != "as"), "")
+    return given if len(given.encode()) == 1 else default
+
+
+class CopyIn:
+    """A COPY … FROM STDIN that runs; `finish` or `abort` ends it."""
+
+    def __init__(self, context: Context, statement: Statement) -> None:
+        """Nothing is sent before a batch is whole."""
+        transaction.require_writable(context)
+        table = context.catalog.named(statement.schema, statement.name)
+        if table is None or statement.query:
+            _require_known(context, statement)
+            refuse("COPY into anything but a table of this database")
+        _require_admitted(context, statement)
+        self._context, self._statement, self._key = context, statement, table.key
+        self._splitter = Splitter(form_of(statement.options), BATCH_BYTES)
+        self._own = not context.in_transaction
+        self._rows = self._batches = 0
+        if self._own:
+            transaction.begin(context)
+
+    def write(self, data: bytes) -> None:
+        """Take data in."""
+        for batch in self._splitter.add(data):
+            self._send(batch)
+
+    def finish(self) -> int:
+        """The end of the data; the number of rows."""
+        rest = self._splitter.rest()
+        if rest or not self._batches:
+            self._send(rest)
+        if self._own:
+            transaction.commit(self._context)
+        return self._rows
+
+    def abort(self) -> None:
+        """Nothing was copied."""
+        context = self._context
+        if context.in_transaction and self._own:
+            transaction.rollback(context)
+        elif context.in_transaction:
+            context.state.aborted = True
+
+    def _send(self, batch: bytes) -> None:
+        context = self._context
+        table = context.catalog.tables[self._key]
+        rows = self._read(table, batch)
+        self._batches += 1
+        self._rows += rows.num_rows
+        if rows.num_rows:
+            sending.send_new(context, table, rows)
+
+    def _read(self, table: Table, batch: bytes) -> pa.Table:
+        """The rows of a batch, as the declared table takes them."""
+        context, statement = self._context, self._statement
+        without = constraint_check.rules(context, table).without_foreign
+        name = dry_run.stand_in(table) if without else table.local_name
+        text = f"COPY {name}{statement.listed}", statement.options
+        with context.local.rehearsal() as connection:
+            if without:
+                connection.execute(without)
+            context.local.copy_from(connection, text, batch)
+            listed = ", ".join(quoted(column.name) for column in table.columns)
+            return connection.fetch_arrow(f"SELECT {listed} FROM {name}")
+
+
+def _require_admitted(context: Context, statement: Statement) -> None:
+    """The condition of WHERE is held to the same as that of a query."""
+    depth, tokens = 0, lexer.tokens(statement.options)
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and keyword(token.text) == "WHERE":
+            condition = statement.options[token.start :]
+            admitted.require_query(context, f"SELECT 1 FROM {statement.path} {condition}")
+            return
+
+
+def _require_known(context: Context, statement: Statement) -> None:
+    """PostgreSQL's own error for a name that it does not know."""
+    if statement.query:
+        context.local.statements.require_syntax(statement.text.home)
+        return
+    with context.local.rehearsal() as connection:
+        connection.execute(f"COPY {statement.path}{statement.listed} TO '/dev/null'")
+
+
+def out(context: Context, statement: Statement) -> Iterator[bytes]:
+    """The data of COPY … TO STDOUT, in pieces; it is all there before the first."""
+    if statement.query:
+        (text,) = lexer.split(statement.query) or (None,)
+        if text is None or keyword(lexer.tokens(text.plain)[0].text) not in _QUERIES:
+            refuse("COPY of anything but a query")
+        admitted.require_query(context, statement.query)
+        answer = select.query(context, statement.query)
+    else:
+        answer = select.query(context, _query_of(context, statement))
+    if answer.rows is None:
+        raise errors.make("internal", detail="a query without rows")
+    return context.local.copy_to(answer.rows, answer.columns, statement.options)
+
+
+def _query_of(context: Context, statement: Statement) -> str:
+    """What COPY of a table reads: all columns but those that are generated."""
+    _require_known(context, statement)
+    table = context.catalog.named(statement.schema, statement.name)
+    listed = statement.columns
+    if table is not None and not listed:
+        generated = constraint_check.rules(context, table).generated
+        listed = tuple(quoted(c.name) for c in table.columns if fold(c.name) not in generated)
+    return f"SELECT {', '.join(listed) or '*'} FROM {statement.path}"
+
+
+def begin(context: Context, sql: str) -> tuple[Statement, CopyIn | None]:
+    """Begin a COPY, as any statement begins."""
+    if context.state.aborted:
+        raise errors.make("transaction.aborted")
+    if not context.in_transaction:
+        transaction.refresh(context)
+    statement = parse(context, sql)
+    return statement, CopyIn(context, statement) if statement.reads else None
