@@ -18,6 +18,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define.temporary_objects import views_of
 from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar, relation, sequence_draws
 from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, tables_named
@@ -78,7 +79,7 @@ def create(
     """Run CREATE [OR REPLACE] TEMP TABLE."""
     if any(fold(table.name) == name for table in context.catalog.tables.values()):
         raise errors.make("table.temporary", table=name)
-    if any(keyword(t.text) == "GENERATED" for t in tokens):
+    if not context.local.dialect.prints_objects and any(keyword(t.text) == "GENERATED" for t in tokens):
         raise errors.make("sql.unsupported", statement="A generated column of a TEMP table")
     return change(context, text, tokens, parameters, fresh=name)
 
@@ -91,6 +92,7 @@ def change(
     fresh: str = "",
 ) -> Answer:
     """Run a statement that makes or changes a temporary table."""
+    text, tokens = _without_enc(text, tokens)
     if federation.mentions(context, tokens):
         statement = "A change of a TEMP table that reads attached tables"
         raise errors.make("sql.unsupported", statement=statement)
@@ -125,8 +127,23 @@ def change(
     context.state.flows.clear()
     if any(keyword(token.text) == "RETURNING" for token in tokens):
         return Answer(rows, home.last_columns, rows.num_rows)
+    if context.local.dialect.has_own_statements and keyword(tokens[0].text) == "TRUNCATE":
+        return Answer()
     counted = rows.num_rows == 1 and rows.column_names == ["Count"]
     return Answer(affected=rows.column(0)[0].as_py() if counted else home.last_affected)
+
+
+def _without_enc(text: lexer.Text, tokens: Sequence[Token]) -> tuple[lexer.Text, Sequence[Token]]:
+    """A definition without ENC: its rows never leave the machine. No placeholder precedes a clause,
+    so both texts are alike up to there.
+    """
+    if keyword(tokens[0].text) not in _DEFINES:
+        return text, tokens
+    said = declare.strip_enc(text.plain, tokens)
+    if not said.cuts:
+        return text, tokens
+    home = declare.strip_enc(text.home, tokens).sql
+    return lexer.Text(home, said.sql, text.parameters), lexer.tokens(said.sql)
 
 
 def _declares(tree: exp.Expr | None) -> bool:

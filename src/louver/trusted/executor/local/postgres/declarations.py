@@ -76,7 +76,7 @@ def table(
     constraints = fetched(connection, _CONSTRAINTS, oid)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
-        _column(connection, column, named, temporary=temporary)
+        _column(connection, column, named, temporary=is_temporary)
         for column in fetched(connection, _COLUMNS, oid)
         if column[7] or temporary
     ]
@@ -108,9 +108,9 @@ def _column(
         text += f" COLLATE {collation}"
     if identity:
         kind = "ALWAYS" if identity == "a" else "BY DEFAULT"
-        path, *options = fetched(connection, _SEQUENCE, sequence)[0]
+        path, *of_sequence = fetched(connection, _SEQUENCE, sequence)[0]
         named_so = "" if temporary else f"SEQUENCE NAME {path} "
-        text += f" GENERATED {kind} AS IDENTITY ({named_so}{_options(*options)})"
+        text += f" GENERATED {kind} AS IDENTITY ({named_so}{options(*of_sequence)})"
     elif generated:
         text += f" GENERATED ALWAYS AS ({expression}) {'STORED' if generated == 's' else 'VIRTUAL'}"
     elif expression is not None:
@@ -141,12 +141,12 @@ def sequence(row: tuple[Any, ...]) -> str:
     ) = row
     target = f"TEMP SEQUENCE {quoted(name)}" if temporary else f"SEQUENCE {path_of(schema, name)}"
     target = target.replace("SEQUENCE ", "SEQUENCE IF NOT EXISTS ", 1) if identity else target
-    options = _options(increment, low, high, start, cache, cycle)
+    listed = options(increment, low, high, start, cache, cycle)
     owned = f"; ALTER SEQUENCE {path_of(schema, name)} OWNED BY {owner}" if owner else ""
-    return f"CREATE {target} AS {type_} {options}" + ("" if identity else owned)
+    return f"CREATE {target} AS {type_} {listed}" + ("" if identity else owned)
 
 
-def _options(increment: int, low: int, high: int, start: int, cache: int, cycle: bool) -> str:
+def options(increment: int, low: int, high: int, start: int, cache: int, cycle: bool) -> str:
     """What a sequence is declared by."""
     return (
         f"INCREMENT BY {increment} MINVALUE {low} MAXVALUE {high} START WITH {start}"
