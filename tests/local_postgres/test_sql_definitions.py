@@ -233,6 +233,28 @@ def test_types_of_the_users(twin: PostgresTwin) -> None:
     )
 
 
+def test_ranges_and_rows_with_all_that_is_said_of_them(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        'CREATE TYPE letters AS RANGE (SUBTYPE = text, COLLATION = "C",'
+        " MULTIRANGE_TYPE_NAME = several)",
+        "CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi)",
+        'CREATE TYPE pair AS (a text COLLATE "C", b integer)',
+        "CREATE TABLE t (id integer, l letters ENC, s span ENC, m several ENC, p pair ENC)",
+        "INSERT INTO t VALUES (1, '[a,c)', '[1,2)', '{[a,b),[c,d)}', '(x,1)')",
+        "SELECT *, l @> 'B'::text, s @> 1.5::float8, (p).a < 'Y' FROM t",
+        "SELECT unnest(several(letters('a', 'b'), letters('d', 'e')))",
+        "SELECT letters('a', 'Z') @> 'b'::text",
+    )
+    twin.reopen()
+    _all(
+        twin,
+        "SELECT several(letters('A', 'b')) @> 'a'::text, l @> 'B'::text, (p).a < 'Y' FROM t",
+        "DROP TABLE t",
+        "DROP TYPE letters, span, pair",
+    )
+
+
 def test_schemas_go_with_what_is_in_them(twin: PostgresTwin) -> None:
     _all(
         twin,
@@ -265,6 +287,7 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         "CREATE TABLE c (x int ENC, EXCLUDE USING btree (x WITH =))",
         "ALTER TABLE t ADD EXCLUDE USING btree (n WITH =)",
         "CREATE SCHEMA s2 CREATE TABLE q (a int)",
+        "CREATE TYPE shell",
         "CREATE TEMP VIEW tv AS SELECT 1",
         "CREATE TEMP SEQUENCE ts",
         "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from sqlglot.tokens import Token
 
@@ -169,6 +170,19 @@ def ran(context: Context, tokens: Sequence[Token]) -> None:
         from louver.trusted.executor.postgres import language
 
         language.ran(context, tokens)
+
+
+@contextmanager
+def reading(context: Context, text: lexer.Text) -> Iterator[None]:
+    """While a statement is cut into words: what its language says of one that cannot be."""
+    try:
+        yield
+    except errors.Error as error:
+        if spoken().has_own_statements:
+            from louver.trusted.executor.postgres import language
+
+            language.unread(context, text, error)
+        raise
 
 
 def failed(context: Context, error: errors.Error) -> None:

@@ -108,7 +108,8 @@ class Session:
             for text in split(sql, parameters):
                 values, frames = bound(text, parameters), dict[str, object]()
                 if resolve is not None:
-                    text, values, frames = resolve(text, values)
+                    with dispatch.reading(self.context, text):
+                        text, values, frames = resolve(text, values)
                 try:
                     with self.local_data(frames):
                         answer = self.run(text, values)
@@ -237,7 +238,7 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
     if state.aborted and handler is not dispatch.control:
         raise errors.make("transaction.aborted")
     if state.in_transaction:
-        context.fix_time(results)
+        context.fix_time(results, parameters)
     else:
         transaction.refresh(context, results)
     if context.local.files.known:

@@ -60,6 +60,8 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
             raise errors.make("sql.unsupported", statement=f"CREATE TABLE with {min(refused)}")
     if start.kind == "MACRO":
         _require_function(sql, tokens)
+    if start.kind == "TYPE" and [keyword(t.text) for t in tokens[start.end :]][:1] != ["AS"]:
+        raise errors.make("sql.unsupported", statement="CREATE TYPE of a base type")
     if start.kind == "TYPE" and not spoken().names_objects.isdisjoint(fold(t.text) for t in tokens):
         # A number that means another object in the next session.
         statement = "A type over one whose values are objects of the schema"
@@ -123,6 +125,10 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if start.kind == "TYPE" and (words[:2] != ["ADD", "VALUE"] and words[:2] != ["RENAME", "TO"]):
         # Values of the type are kept as they were written.
         raise errors.make("sql.unsupported", statement=f"ALTER TYPE {' '.join(words[:2])}")
+    if start.kind == "TYPE" and words[:2] == ["ADD", "VALUE"] and context.in_transaction:
+        # PostgreSQL forbids to use it before COMMIT.
+        statement = "ALTER TYPE ADD VALUE within a transaction"
+        raise errors.make("sql.unsupported", statement=statement)
     if start.kind == "SCHEMA" or words[:2] == ["SET", "SCHEMA"]:
         statement = f"ALTER {start.kind} {'SET SCHEMA' if start.kind != 'SCHEMA' else ''}".strip()
         raise errors.make("sql.unsupported", statement=statement)

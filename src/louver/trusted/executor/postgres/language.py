@@ -79,6 +79,17 @@ def ran(context: Context, tokens: Sequence[Token]) -> None:
         change_path(context)
 
 
+def unread(context: Context, text: lexer.Text, error: errors.Error) -> None:
+    """Of a statement that Louver cannot cut into words: raises what PostgreSQL says."""
+    try:
+        if error.code == "sql.syntax" and not context.state.aborted:
+            context.local.statements.bind(text.home)
+    except errors.Error as own:
+        failed(context, own)
+        raise own from None
+    failed(context, error)
+
+
 def failed(context: Context, error: errors.Error) -> None:
     """Any error ends a transaction, and bears an SQLSTATE."""
     messages.name_state(error)

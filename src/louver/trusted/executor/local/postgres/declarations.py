@@ -173,8 +173,26 @@ def function(connection: PostgresConnection, oid: int) -> str:
 
 
 _ENUM = "SELECT quote_literal(enumlabel) FROM pg_enum WHERE enumtypid = $1 ORDER BY enumsortorder"
+#: What differs from what PostgreSQL would choose is said, and so is the name of the multirange.
+_RANGE = """
+SELECT 'SUBTYPE = ' || format_type(r.rngsubtype, NULL),
+    (SELECT format('SUBTYPE_OPCLASS = %I.%I', n.nspname, o.opcname) FROM pg_opclass AS o
+     JOIN pg_namespace AS n ON n.oid = o.opcnamespace
+     WHERE o.oid = r.rngsubopc AND NOT o.opcdefault),
+    (SELECT format('COLLATION = %I.%I', n.nspname, k.collname) FROM pg_collation AS k
+     JOIN pg_namespace AS n ON n.oid = k.collnamespace
+     WHERE k.oid = r.rngcollation AND k.oid <> t.typcollation),
+    CASE WHEN r.rngcanonical <> 0 THEN 'CANONICAL = ' || r.rngcanonical::regproc END,
+    CASE WHEN r.rngsubdiff <> 0 THEN 'SUBTYPE_DIFF = ' || r.rngsubdiff::regproc END,
+    (SELECT format('MULTIRANGE_TYPE_NAME = %I.%I', n.nspname, m.typname) FROM pg_type AS m
+     JOIN pg_namespace AS n ON n.oid = m.typnamespace WHERE m.oid = r.rngmultitypid)
+FROM pg_range AS r JOIN pg_type AS t ON t.oid = r.rngsubtype WHERE r.rngtypid = $1
+"""
 _FIELDS = """
-SELECT format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)) FROM pg_type AS t
+SELECT format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)) || coalesce((
+    SELECT format(' COLLATE %I.%I', n.nspname, k.collname) FROM pg_collation AS k
+    JOIN pg_namespace AS n ON n.oid = k.collnamespace JOIN pg_type AS b ON b.oid = a.atttypid
+    WHERE k.oid = a.attcollation AND k.oid <> b.typcollation), '') FROM pg_type AS t
 JOIN pg_attribute AS a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE t.oid = $1 ORDER BY a.attnum
 """
@@ -198,8 +216,8 @@ def type_(connection: PostgresConnection, oid: int, kind: str, name: str) -> str
         fields = ", ".join(text for (text,) in fetched(connection, _FIELDS, oid))
         return f"CREATE TYPE {name} AS ({fields})"
     if kind == "r":
-        sql = "SELECT format_type(rngsubtype, NULL) FROM pg_range WHERE rngtypid = $1"
-        return f"CREATE TYPE {name} AS RANGE (SUBTYPE = {fetched(connection, sql, oid)[0][0]})"
+        parts = ", ".join(filter(None, fetched(connection, _RANGE, oid)[0]))
+        return f"CREATE TYPE {name} AS RANGE ({parts})"
     base, not_null, default, checks, collation = fetched(connection, _DOMAIN, oid)[0]
     words = [f"CREATE DOMAIN {name} AS {base}"]
     words += [f"COLLATE {collation}"] if collation else []

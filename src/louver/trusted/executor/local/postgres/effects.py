@@ -6,6 +6,7 @@ which another session, or a later statement, could see.
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 from louver import errors
@@ -29,6 +30,13 @@ _ELSEWHERE = frozenset((
     "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
     "database_to_xmlschema", "database_to_xml_and_xmlschema",
 ))  # fmt: skip
+#: Views that say something of a session, or of a server, and functions behind them: the local
+#: engine would say it of its own.
+_OF_SERVERS = re.compile(
+    r"pg_(cursors?|prepared_(statement|xact)s?|locks?|lock_status|stats|stats_ext\w*|statistic\w*"
+    r"|stat_\w+|statio_\w+|largeobject\w*|replication_\w+|hba_\w+|ident_\w+|file_settings"
+    r"|shmem_\w+|backend_memory_contexts|aios|wait_events)"
+)
 _VOLATILE = "v"
 _CATALOGS = ("pg_catalog", "information_schema", "pg_toast")
 _UNSUPPORTED, _SYNTAX = "0A000", "42601"
@@ -69,6 +77,9 @@ def refused(reach: Reach) -> str:
         return "SELECT FOR UPDATE, and other locks of rows,"
     if read.reads_system and any(schema not in _CATALOGS for schema, _ in reach.relations):
         return "A column that PostgreSQL has in every table (ctid, xmin, tableoid …)"
+    for schema, name in reach.relations:
+        if schema == _CATALOGS[0] and _OF_SERVERS.fullmatch(name):
+            return f"A query of {name}"
     for function in reach.functions:
         if not _is_harmless(function):
             return f"A query that calls {function.name}()"
@@ -90,4 +101,4 @@ def _is_harmless(function: Called) -> bool:
         return function.volatility != _VOLATILE or function.body is not None
     if function.volatility == _VOLATILE:
         return function.name in _HARMLESS
-    return function.name not in _ELSEWHERE
+    return function.name not in _ELSEWHERE and not _OF_SERVERS.fullmatch(function.name)
