@@ -231,6 +231,12 @@ class Statements(Protocol):
         """
         return ""
 
+    def depends_on_rows_alone(self, _sql: str) -> bool:
+        """Whether a query or change reads nothing but rows of tables that it names: not the schema,
+        settings, variables or its own text. False where the engine does not know.
+        """
+        return False
+
     def exact_value(self, expression: str) -> tuple[bool, object]:
         """The Python value of a constant expression, and whether it means the same again."""
 

@@ -38,7 +38,8 @@ _OF_SERVERS = re.compile(
     r"|shmem_\w+|backend_memory_contexts|aios|wait_events)"
 )
 _VOLATILE = "v"
-_CATALOGS = ("pg_catalog", "information_schema", "pg_toast")
+#: The schemas of PostgreSQL's own tables.
+SCHEMAS_OF_CATALOGS = ("pg_catalog", "information_schema", "pg_toast")
 _UNSUPPORTED, _SYNTAX = "0A000", "42601"
 
 
@@ -66,6 +67,8 @@ class Reach(Protocol):
     def relations(self) -> frozenset[tuple[str, str]]: ...
     @property
     def functions(self) -> tuple[Called, ...]: ...
+    @property
+    def is_known(self) -> bool: ...
 
 
 def refused(reach: Reach) -> str:
@@ -75,10 +78,10 @@ def refused(reach: Reach) -> str:
         return "A statement that changes rows within a query, by WITH or by a function,"
     if read.locks:
         return "SELECT FOR UPDATE, and other locks of rows,"
-    if read.reads_system and any(schema not in _CATALOGS for schema, _ in reach.relations):
+    if read.reads_system and any(schema not in SCHEMAS_OF_CATALOGS for schema, _ in reach.relations):
         return "A column that PostgreSQL has in every table (ctid, xmin, tableoid …)"
     for schema, name in reach.relations:
-        if schema == _CATALOGS[0] and _OF_SERVERS.fullmatch(name):
+        if schema == SCHEMAS_OF_CATALOGS[0] and _OF_SERVERS.fullmatch(name):
             return f"A query of {name}"
     for function in reach.functions:
         if not _is_harmless(function):

@@ -13,12 +13,13 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
-from louver.trusted.executor.local.postgres import effects, keys, node_tree
+from louver.trusted.executor.local.postgres import dependence, effects, keys, node_tree
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.node_tree import Read
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
 _BODY = "louver_body"
@@ -143,6 +144,20 @@ class PostgresStatements(Statements):
             return effects.refused(self.reach(sql, users_only=True))
         except errors.Error as error:
             return effects.of_utility(error)
+
+    def depends_on_rows_alone(self, sql: str) -> bool:
+        """See `Statements`; by the analyser's tree."""
+        try:
+            reach = self.reach(sql)
+        except errors.Error:
+            return False
+        objects = sorted(DIALECT.names_objects - dependence.OF_TEXT_SEARCH)
+        names = "{" + ",".join(f"{name},_{name}" for name in objects) + "}"
+        rows = self._binder.fetchall(
+            "SELECT oid::bigint FROM pg_type WHERE typname = ANY($1::text[])", [names]
+        )
+        of_names = {oid for (oid,) in rows}
+        return reach.read.types.isdisjoint(of_names) and dependence.on_rows_alone(reach)
 
     def reach(self, sql: str, *, users_only: bool = False) -> Reach:
         """All that a SELECT, INSERT, UPDATE, DELETE or MERGE reads; views and functions in SQL are
