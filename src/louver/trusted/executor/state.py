@@ -141,6 +141,8 @@ class State:
     warned_plain: bool = False
     #: whether the open transaction only reads
     read_only: bool = False
+    #: whether statements outside of transactions change nothing
+    only_reads: bool = False
     #: whether the connection may change the database and its ledger
     writable: bool = True
     #: what fails now has changed nothing: the transaction goes on

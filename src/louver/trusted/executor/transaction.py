@@ -144,6 +144,8 @@ def require_writable(context: Context) -> None:
     if context.in_transaction and context.state.read_only:
         context.state.aborted = True
         raise errors.make("transaction.read_only")
+    if context.state.only_reads and not context.in_transaction:
+        raise errors.make("transaction.read_only")
 
 
 def commit(context: Context) -> None:

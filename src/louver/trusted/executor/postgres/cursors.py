@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot.tokens import Token
 
+from louver import errors
 from louver.names import keyword
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -37,6 +38,8 @@ class Cursor:
     at: int = 0
     #: whether a FETCH of it has failed, after which PostgreSQL runs it no more
     failed: bool = False
+    #: what its query raises
+    failure: errors.Error | None = None
 
     def move(self, direction: str, count: int) -> pa.Table:
         """Move, and what was passed: FETCH gives it, MOVE counts it."""
@@ -114,11 +117,20 @@ def declare(
         raise said("42P03", f'cursor "{name}" already exists')
     (inner,) = lexer.split(words.rest())
     admitted.require(context, inner, lexer.tokens(inner.plain))
-    answer = context.run(inner, parameters)
-    if answer.rows is None:
-        words.wrong()
+    failure, answer = None, Answer()
+    try:
+        answer = context.run(inner, parameters)
+        if answer.rows is None:
+            words.wrong()
+    except errors.DataError as error:
+        # PostgreSQL computes nothing before FETCH.
+        if not context.in_transaction:
+            raise
+        context.local.statements.bind(inner.home, parameters)
+        failure, context.state.aborted = error, False
     depth = len(context.state.savepoints) if context.in_transaction else None
-    own[name] = Cursor(answer.rows, answer.columns, hold, forward_only, depth)
+    rows = pa.table({}) if answer.rows is None else answer.rows
+    own[name] = Cursor(rows, answer.columns, hold, forward_only, depth, failure=failure)
     return Answer()
 
 
@@ -136,6 +148,9 @@ def fetch(
         raise said("34000", f'cursor "{name}" does not exist')
     if cursor.failed:
         raise said("55000", f'portal "{name}" cannot be run')
+    if cursor.failure is not None:
+        cursor.failed = True
+        raise cursor.failure
     rows = cursor.move(direction, count)
     if keyword(tokens[0].text) == "MOVE":
         return Answer(affected=rows.num_rows)

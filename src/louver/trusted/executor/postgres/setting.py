@@ -184,15 +184,14 @@ def _reset(context: Context, words: Words) -> None:
     if "." not in name and not context.local.statements.has_setting(name):
         raise said("42704", f'unrecognized configuration parameter "{name}"')
     if name in _ISOLATION or name in _READING:
-        own = context.state.cache(Characteristics)
-        own.default = Modes("REPEATABLE READ", read_only=False)
+        control.take_default(context, Modes("REPEATABLE READ", read_only=False))
     given.put(context, name, None, local=False)
 
 
 def reset_all(context: Context) -> None:
     """RESET ALL, and Louver's own settings."""
     given.restore(context, given.Given())
-    context.state.cache(Characteristics).default = Modes("REPEATABLE READ", read_only=False)
+    control.take_default(context, Modes("REPEATABLE READ", read_only=False))
     for name in _OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
 
