@@ -57,3 +57,25 @@ def test_serial_identity_and_generated_columns(twin: PostgresTwin) -> None:
         "INSERT INTO s DEFAULT VALUES RETURNING id",
     ):  # fmt: skip
         twin.run(sql)
+
+
+def test_on_commit_is_the_commit_of_the_user(twin: PostgresTwin) -> None:
+    for clause in ("DELETE ROWS", "DROP", "PRESERVE ROWS"):
+        for sql in (
+            "BEGIN", f"CREATE TEMP TABLE t (a int ENC) ON COMMIT {clause}",
+            "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)", "SELECT * FROM t", "COMMIT",
+            "SELECT * FROM t", "INSERT INTO t VALUES (3)", "SELECT * FROM t",
+            "BEGIN", "INSERT INTO t VALUES (4)", "SELECT * FROM t", "ROLLBACK", "SELECT * FROM t",
+            "DROP TABLE IF EXISTS t",
+            f"CREATE TEMP TABLE t (a) ON COMMIT {clause} AS SELECT 1", "SELECT * FROM t",
+            "DROP TABLE IF EXISTS t", "CREATE TEMP TABLE t (a int)", "INSERT INTO t VALUES (5)",
+            "SELECT * FROM t", "DROP TABLE t",
+        ):  # fmt: skip
+            twin.run(sql)
+
+
+def test_on_commit_beside_references_is_refused(twin: PostgresTwin) -> None:
+    twin.run("CREATE TEMP TABLE p (a int PRIMARY KEY) ON COMMIT DELETE ROWS")
+    own = twin.on_louver("CREATE TEMP TABLE c (a int REFERENCES p)")
+    assert own.error is not None
+    assert own.error.code == "sql.unsupported"

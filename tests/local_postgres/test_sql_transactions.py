@@ -110,6 +110,50 @@ def test_the_time_stands_still_where_a_text_means_it(twin: PostgresTwin) -> None
     )
 
 
+def test_what_is_said_within_a_savepoint_ends_with_it(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "SAVEPOINT x", "SET TRANSACTION READ ONLY", "INSERT INTO t VALUES (1)",
+        "ROLLBACK TO x", "SHOW transaction_read_only", "INSERT INTO t VALUES (2)",
+        "SAVEPOINT y", "SET TRANSACTION READ ONLY", "RELEASE y", "SHOW transaction_read_only",
+        "INSERT INTO t VALUES (3)", "ROLLBACK",
+    )  # fmt: skip
+
+
+def test_statements_by_themselves_only_read(twin: PostgresTwin) -> None:
+    run(
+        twin,
+        "CREATE TEMP TABLE own (a int)",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "DROP TABLE t",
+        "INSERT INTO t VALUES (1)",
+        "CREATE TABLE other (a int ENC)",
+        "CREATE SEQUENCE others",
+        "ALTER TABLE t ADD other int ENC",
+        "TRUNCATE t",
+        "COMMENT ON TABLE t IS 'x'",
+        "INSERT INTO own VALUES (1)",
+        "SELECT * FROM own",
+        "BEGIN READ WRITE",
+        "INSERT INTO t VALUES (9)",
+        "ROLLBACK",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+        "SET default_transaction_read_only = on",
+        "INSERT INTO t VALUES (1)",
+        "RESET default_transaction_read_only",
+        "DROP TABLE own",
+        ALL,
+    )
+
+
+def test_a_cursor_computes_when_it_is_fetched(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "INSERT INTO t VALUES (2)", "SAVEPOINT a",
+        "DECLARE c CURSOR FOR SELECT 1 / (id - id) FROM t ORDER BY id", "SELECT 1",
+        "SAVEPOINT b", "FETCH 1 FROM c", "ROLLBACK TO b", "FETCH 1 FROM c", "ROLLBACK TO a",
+        "DECLARE c CURSOR FOR SELECT nope FROM t", "ROLLBACK",
+    )  # fmt: skip
+
+
 def test_a_cursor_that_does_not_scroll(twin: PostgresTwin) -> None:
     run(
         twin, "BEGIN", "DECLARE c NO SCROLL CURSOR FOR SELECT generate_series(1, 10)",

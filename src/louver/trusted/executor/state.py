@@ -153,6 +153,8 @@ class State:
     savepoints: list[Savepoint] = field(default_factory=list)
     #: what else ends with the open transaction
     endings: list[Ending] = field(default_factory=list)
+    #: what every transaction ends with
+    lasting: list[Ending] = field(default_factory=list)
     #: whether the open transaction was asked to be serializable
     serializable: bool = False
     #: whether no query and no change has run in it
@@ -177,7 +179,7 @@ class State:
         """The transaction has ended."""
         endings, self.endings = self.endings, []
         self.savepoints.clear()
-        for ending in endings:
+        for ending in (*endings, *self.lasting):
             ending(committed)
 
     def cache(self, kind: type[Cache]) -> Cache:

@@ -22,9 +22,9 @@ from louver.trusted.executor.define import (
     fill,
     new_tables,
     postgres_forms,
+    temporary_endings,
     temporary_objects,
 )
-from louver.trusted.executor.define import temporary_tables as tables_temporary
 from louver.trusted.executor.local import object_texts
 from louver.trusted.executor.schema import (
     declarations,
@@ -55,7 +55,7 @@ def create(
     start = head.read(tokens)
     postgres_forms.require_new(context, start, text.home, tokens)
     if start.temporary and start.kind == "TABLE":
-        return tables_temporary.create(context, text, tokens, parameters, start.target[1])
+        return temporary_endings.create(context, text, tokens, parameters, start.target[1])
     position = temporary_objects.resolved(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)
     kind = "MACRO TABLE" if table_macro else start.kind

@@ -13,6 +13,7 @@ from louver.trusted.executor import define, maintenance
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import temporary_endings
 from louver.trusted.executor.postgres import (
     admitted,
     cursors,
@@ -75,6 +76,8 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
 def ran(context: Context, tokens: Sequence[Token]) -> None:
     """After a statement has run: the search path may name a schema that is there now."""
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[0] in CHANGING and context.has_temporary:
+        temporary_endings.ran(context)
     if words[0] in _DEFINITIONS and "SCHEMA" in words and given.PATH in given.of(context).effective:
         change_path(context)
 
