@@ -207,6 +207,105 @@ def test_functions_in_sql(twin: PostgresTwin) -> None:
     )
 
 
+def test_functions_whose_bodies_are_strings(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE TABLE t (id integer ENC)",
+        "CREATE FUNCTION f(a int = 1, int = 2) RETURNS int LANGUAGE sql AS 'SELECT $1 + $2'",
+        "CREATE FUNCTION f(text) RETURNS text LANGUAGE sql AS 'SELECT $1 || f(2)'",
+        "CREATE FUNCTION many(a anyelement) RETURNS SETOF anyelement LANGUAGE sql AS 'SELECT $1'",
+        "SELECT f(), f('x'::text), many(3)",
+        "INSERT INTO t SELECT many(f(7))",
+        "DROP FUNCTION f(int, int)",
+        "SELECT f('x'::text)",
+        "CREATE FUNCTION f(a int = 10) RETURNS int LANGUAGE sql AS 'SELECT $1'",
+        "SELECT f(), f('x'::text)",
+        "DROP FUNCTION f(text)",
+        "SELECT f(), id FROM t",
+        "DROP FUNCTION f, many",
+    )
+
+
+@pytest.mark.parametrize("body", [
+    "SELECT pg_notify('a', 'b'); SELECT 1", "NOTIFY a; SELECT 1", "SELECT quiet() + loud()",
+    'SELECT U&"\\0070\\0067_advisory_lock"(1); SELECT 1', "SELECT 1 FROM pg_cursors",
+    'SELECT "a loud one"()', "SELECT atom()", "SET app.who = 'x'; SELECT 1",
+    "SELECT length(set_config('app.who', 'x', true))",
+])  # fmt: skip
+def test_functions_that_do_more_than_compute(twin: PostgresTwin, body: str) -> None:
+    twin.louver.execute("BEGIN")
+    for sql in (
+        "CREATE FUNCTION quiet() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION loud() RETURNS int LANGUAGE sql AS 'SELECT pg_backend_pid()'",
+        """CREATE FUNCTION "a loud one"() RETURNS int LANGUAGE sql AS 'SELECT pg_backend_pid()'""",
+        "CREATE FUNCTION atom() RETURNS int BEGIN ATOMIC SELECT pg_advisory_unlock(1)::int; END",
+        f"CREATE FUNCTION tried() RETURNS int LANGUAGE sql AS $${body}$$",
+        "SELECT quiet()",
+    ):
+        twin.louver.execute(sql)
+    with pytest.raises(errors.NotSupportedError) as raised:
+        twin.louver.execute("SELECT tried()")
+    assert raised.value.code == "postgres.refused"
+    twin.louver.execute("ROLLBACK")
+
+
+def test_domains_that_forbid_null(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE DOMAIN given varchar(15) NOT NULL",
+        "CREATE DOMAIN other varchar(15)",
+        "CREATE TYPE pair AS (a int, b text[])",
+        "CREATE DOMAIN checked AS pair CHECK ((VALUE).b[1] IS NOT NULL)",
+        "CREATE TABLE t (id integer ENC, g given ENC, o other ENC, c checked ENC, l checked[] ENC)",
+        "INSERT INTO t VALUES (1, 'a', NULL, row(1, '{x}'), NULL),"
+        " (2, 'b', 'c', row(2, '{y}'), array[row(3, '{z}')::checked])",
+        "SELECT * FROM t",
+        "SELECT count(*) FROM t",
+        "SELECT id FROM t WHERE o IS NULL",
+        "UPDATE t SET o = 'd' WHERE o IS NULL",
+        "UPDATE t SET id = id + 1",
+        "INSERT INTO t (id) VALUES (5)",
+        "DELETE FROM t WHERE g = 'a'",
+        "SELECT * FROM t",
+        "DROP TABLE t",
+        "DROP DOMAIN given, other, checked",
+        "DROP TYPE pair",
+    )
+
+
+def test_views_are_made_behind_those_that_they_name(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE TABLE t (id integer ENC)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE VIEW v1 AS SELECT id FROM t",
+        "CREATE VIEW v2 AS SELECT id + 1 AS b FROM v1",
+        "CREATE OR REPLACE VIEW v1 AS SELECT id, id + 2 AS c FROM t",
+        "SELECT * FROM v2",
+        "SELECT * FROM v1, v2",
+        "DROP VIEW v1, v2",
+    )
+
+
+def test_indexes_for_which_nobody_waits(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE TABLE t (a integer ENC, b integer ENC)",
+        "CREATE INDEX CONCURRENTLY i1 ON t (a)",
+        "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i2 ON t (b)",
+        "INSERT INTO t VALUES (1, 1), (2, 2)",
+        "INSERT INTO t VALUES (1, 1)",
+        "DROP INDEX CONCURRENTLY i1, i2",
+        "BEGIN",
+        "CREATE INDEX CONCURRENTLY i3 ON t (a)",
+        "ROLLBACK",
+        "DROP INDEX CONCURRENTLY IF EXISTS i2",
+        "INSERT INTO t VALUES (1, 1)",
+        "CREATE TEMP TABLE k (a integer)",
+        "CREATE INDEX CONCURRENTLY ON k (a)",
+    )
+
+
 def test_types_of_the_users(twin: PostgresTwin) -> None:
     _all(
         twin,
@@ -288,6 +387,8 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         "ALTER TABLE t ADD EXCLUDE USING btree (n WITH =)",
         "CREATE SCHEMA s2 CREATE TABLE q (a int)",
         "CREATE TYPE shell",
+        "CREATE TABLE c ()",
+        "CREATE TABLE c AS SELECT",
         "CREATE TEMP VIEW tv AS SELECT 1",
         "CREATE TEMP SEQUENCE ts",
         "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",

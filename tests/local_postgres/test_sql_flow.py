@@ -19,6 +19,9 @@ def twin() -> Iterator[PostgresTwin]:
     opened.run("CREATE TABLE s (i int ENC MAY REVEAL equality)")
     opened.run("INSERT INTO s VALUES (1), (3)")
     opened.run(
+        "CREATE FUNCTION reads() RETURNS text LANGUAGE sql AS 'SELECT relname FROM pg_class'"
+    )
+    opened.run(
         "CREATE FUNCTION adds(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT a + 1; END"
     )
     yield opened
@@ -52,6 +55,7 @@ def test_functions_of_arguments_and_bits(twin: PostgresTwin) -> None:
     "UPDATE n SET t = current_setting('DateStyle')",
     "INSERT INTO n (t) SELECT relname FROM pg_class WHERE relname = 'n'",
     "INSERT INTO n (t) SELECT pg_get_expr(NULL, 0)",
+    "INSERT INTO n (t) VALUES (reads())",
     "CREATE TABLE d (i int ENC, t text ENC DEFAULT current_setting('TimeZone'))",
 ])  # fmt: skip
 def test_what_must_not_flow_is_refused(twin: PostgresTwin, sql: str) -> None:

@@ -121,6 +121,7 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
+_INDEXED = ("CREATE", "DROP")
 _REFUSED = {"INSTALL", "LOAD", "REINDEX", "GRANT", "REVOKE", "SAVEPOINT", "LOCK", "REFRESH"}
 #: Options of readers of CSV that make tables in the DuckDB that reads; locally they would go at
 #: once.
@@ -154,6 +155,17 @@ def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
             raise errors.make("sql.word", word=tokens[0].text, close=close[0])
         raise errors.make("sql.unsupported", statement=word or "an empty statement")
     return known
+
+
+def reworded(
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
+) -> tuple[lexer.Text, Sequence[Token]]:
+    """A statement without words that mean nothing here."""
+    if not spoken().has_own_statements or keyword(tokens[0].text if tokens else "") not in _INDEXED:
+        return text, tokens
+    from louver.trusted.executor.postgres import language
+
+    return language.reworded(context, text, tokens)
 
 
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:

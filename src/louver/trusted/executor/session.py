@@ -233,7 +233,8 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
             raise
         if answer is not None:
             return answer
-    results, state = lexer.tokens(text.plain), context.state
+    text, results = dispatch.reworded(context, text, lexer.tokens(text.plain))
+    state = context.state
     handler = dispatch.handler(results, context)
     if state.aborted and handler is not dispatch.control:
         raise errors.make("transaction.aborted")

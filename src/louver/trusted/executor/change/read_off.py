@@ -34,6 +34,8 @@ def run(
 ) -> Answer:
     """Run a statement locally over the rows that it needs, by table, and send what differs."""
     tables = [context.catalog.by_id(other) for other in plan.rehearsed]
+    # In the order in which they came, as a key that a statement gives from row to row needs it.
+    held = {other: rows.sort_by(ROW_ID) for other, rows in held.items()}
     sql, values = words.text(0, len(words.tokens))
     with clock.step("home"), context.local.rehearsal() as connection:
         context.local.temporary.fill(plan.names)

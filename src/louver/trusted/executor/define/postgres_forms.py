@@ -60,7 +60,8 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
             raise errors.make("sql.unsupported", statement=f"CREATE TABLE with {min(refused)}")
     if start.kind == "MACRO":
         _require_function(sql, tokens)
-    if start.kind == "TYPE" and [keyword(t.text) for t in tokens[start.end :]][:1] != ["AS"]:
+    is_type = start.kind == "TYPE" and keyword(tokens[1].text) == "TYPE"
+    if is_type and [keyword(t.text) for t in tokens[start.end :]][:1] != ["AS"]:
         raise errors.make("sql.unsupported", statement="CREATE TYPE of a base type")
     if start.kind == "TYPE" and not spoken().names_objects.isdisjoint(fold(t.text) for t in tokens):
         # A number that means another object in the next session.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import keyword
@@ -23,6 +23,7 @@ from louver.trusted.executor.postgres import (
     prepared,
     setting,
 )
+from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.executor.settings import change_path
 from louver.trusted.planner.sql import lexer
@@ -60,6 +61,28 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
     """
     word = keyword(tokens[0].text) if tokens else ""
     return control if word in _TRANSACTIONS else _HANDLERS.get(word, _unknown)
+
+
+def reworded(
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
+) -> tuple[lexer.Text, Sequence[Token]]:
+    """CREATE and DROP INDEX without CONCURRENTLY: nobody waits for a local index."""
+    words = [keyword(token.text) for token in tokens[:4]]
+    if "INDEX" not in words or words[-1:] == ["INDEX"]:
+        return text, tokens
+    at = words.index("INDEX") + 1
+    if words[at] != "CONCURRENTLY" or tokens[at].token_type == TokenType.IDENTIFIER:
+        return text, tokens
+    statement = f"{words[0]} INDEX CONCURRENTLY"
+    if context.in_transaction and not context.state.aborted:
+        raise said("25001", f"{statement} cannot run inside a transaction block")
+    if words[0] == "DROP" and any(token.token_type == TokenType.COMMA for token in tokens):
+        raise said("0A000", f"{statement} does not support dropping multiple objects")
+    start, end = tokens[at].start, tokens[at].end + 1
+    # No placeholder precedes the word, so both texts are alike up to there.
+    cut = [sql[:start] + " " * (end - start) + sql[end:] for sql in (text.home, text.plain)]
+    text = lexer.Text(*cut, text.parameters)
+    return text, lexer.tokens(text.plain)
 
 
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:

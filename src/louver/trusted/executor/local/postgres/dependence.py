@@ -8,8 +8,9 @@ formats, none of which holds a value of a column. What is not listed may read th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from louver.trusted.executor.local.postgres.effects import SCHEMAS_OF_CATALOGS, Called, Reach
+from louver.trusted.executor.local.postgres.effects import SCHEMAS_OF_CATALOGS, Reach
 
 _IMMUTABLE = "i"
 #: Types whose values are configurations of text search, which are PostgreSQL's own.
@@ -38,20 +39,28 @@ _OF_ZONES = re.compile(
 )
 
 
-def on_rows_alone(reach: Reach) -> bool:
-    """Whether a statement reads neither the schema, nor settings that hold values, nor its text."""
+def on_rows_alone(reach: Reach, reads_arguments: Callable[[str], bool]) -> bool:
+    """Whether a statement reads neither the schema, nor settings that hold values, nor its text.
+    ``reads_arguments`` judges the user's functions whose bodies are strings, by their names.
+    """
     return (
-        reach.is_known
+        reach.read.is_known
         and not reach.read.reads_system
         and not any(schema in SCHEMAS_OF_CATALOGS for schema, _ in reach.relations)
-        and all(map(_is_of_arguments, reach.functions))
+        # What a body calls that has a tree is among the functions.
+        and all(
+            is_of_arguments(function.name, function.volatility)
+            if function.is_own
+            else function.body is not None or reads_arguments(function.name)
+            for function in reach.functions
+        )
     )
 
 
-def _is_of_arguments(function: Called) -> bool:
-    if not function.is_own:
-        # What its body calls is among the functions.
-        return function.body is not None
-    if function.volatility == _IMMUTABLE:
-        return function.name not in _OF_SCHEMA
-    return function.name in _LISTED or _OF_ZONES.fullmatch(function.name) is not None
+def is_of_arguments(name: str, volatility: str) -> bool:
+    """Whether a function of PostgreSQL's own depends on its arguments, and no more than the clock,
+    chance and formats.
+    """
+    if volatility == _IMMUTABLE:
+        return name not in _OF_SCHEMA
+    return name in _LISTED or _OF_ZONES.fullmatch(name) is not None

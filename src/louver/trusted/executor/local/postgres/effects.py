@@ -7,6 +7,7 @@ which another session, or a later statement, could see.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Protocol
 
 from louver import errors
@@ -71,8 +72,10 @@ class Reach(Protocol):
     def is_known(self) -> bool: ...
 
 
-def refused(reach: Reach) -> str:
-    """See `Statements.refused`."""
+def refused(reach: Reach, is_quiet: Callable[[str], bool]) -> str:
+    """See `Statements.refused`. ``is_quiet`` judges a function in SQL whose body is a string, which
+    the analyser does not read, by its name.
+    """
     read = reach.read
     if read.modifies_within:
         return "A statement that changes rows within a query, by WITH or by a function,"
@@ -84,7 +87,7 @@ def refused(reach: Reach) -> str:
         if schema == SCHEMAS_OF_CATALOGS[0] and _OF_SERVERS.fullmatch(name):
             return f"A query of {name}"
     for function in reach.functions:
-        if not _is_harmless(function):
+        if not (_is_harmless(function) or (not function.is_own and is_quiet(function.name))):
             return f"A query that calls {function.name}()"
     return "" if read.is_known else "A statement of this form"
 
@@ -98,10 +101,15 @@ def of_utility(error: errors.Error) -> str:
     raise error
 
 
+def loud(name: str, volatility: str) -> bool:
+    """Whether a function of PostgreSQL's own does more than compute, by what `pg_proc` says."""
+    if volatility == _VOLATILE:
+        return name not in _HARMLESS
+    return name in _ELSEWHERE or _OF_SERVERS.fullmatch(name) is not None
+
+
 def _is_harmless(function: Called) -> bool:
     if not function.is_own:
         # Its body is part of what was read. One that is not volatile cannot change anything.
         return function.volatility != _VOLATILE or function.body is not None
-    if function.volatility == _VOLATILE:
-        return function.name in _HARMLESS
-    return function.name not in _ELSEWHERE and not _OF_SERVERS.fullmatch(function.name)
+    return not loud(function.name, function.volatility)

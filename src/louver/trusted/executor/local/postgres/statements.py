@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
-from louver.trusted.executor.local.postgres import dependence, effects, keys, node_tree
+from louver.trusted.executor.local.postgres import bodies, dependence, effects, keys, node_tree
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
@@ -141,7 +141,9 @@ class PostgresStatements(Statements):
     def refused(self, sql: str) -> str:
         """See `Statements`."""
         try:
-            return effects.refused(self.reach(sql, users_only=True))
+            return effects.refused(
+                self.reach(sql, users_only=True), partial(bodies.only_computes, self._binder)
+            )
         except errors.Error as error:
             return effects.of_utility(error)
 
@@ -157,7 +159,10 @@ class PostgresStatements(Statements):
             "SELECT oid::bigint FROM pg_type WHERE typname = ANY($1::text[])", [names]
         )
         of_names = {oid for (oid,) in rows}
-        return reach.read.types.isdisjoint(of_names) and dependence.on_rows_alone(reach)
+        reads_arguments = partial(bodies.reads_arguments, self._binder)
+        return reach.read.types.isdisjoint(of_names) and dependence.on_rows_alone(
+            reach, reads_arguments
+        )
 
     def reach(self, sql: str, *, users_only: bool = False) -> Reach:
         """All that a SELECT, INSERT, UPDATE, DELETE or MERGE reads; views and functions in SQL are
