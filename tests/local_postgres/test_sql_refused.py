@@ -68,6 +68,7 @@ def twin() -> Iterator[PostgresTwin]:
     "CREATE RULE r AS ON INSERT TO t DO ALSO (DELETE FROM t; DELETE FROM t)",
     "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION adds()",
     "ALTER SYSTEM SET work_mem = '1GB'", "ALTER ROLE postgres SET work_mem = '1GB'",
+    "SELECT", "SELECT FROM t UNION ALL SELECT FROM t",
     "EXPLAIN (ANALYZE, COSTS OFF) SELECT 1", "SELECT name FROM pg_cursors", "TABLE pg_stats",
     "SELECT count(*) FROM pg_stat_activity", "SELECT * FROM pg_lock_status()",
     "EXPLAIN (COSTS OFF) SELECT 1", "EXPLAIN VERBOSE SELECT 1",

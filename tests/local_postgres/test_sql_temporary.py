@@ -74,6 +74,26 @@ def test_on_commit_is_the_commit_of_the_user(twin: PostgresTwin) -> None:
             twin.run(sql)
 
 
+def test_what_would_not_come_along_is_refused(twin: PostgresTwin) -> None:
+    twin.run("CREATE TEMP TABLE t (a int)")
+    twin.run("CREATE TEMP TABLE u (a int)")
+    for sql in ("ALTER TABLE u INHERIT t", "CREATE TEMP TABLE v ()",
+                "ALTER TABLE IF EXISTS u ENABLE ROW LEVEL SECURITY"):  # fmt: skip
+        own = twin.on_louver(sql)
+        assert own.error is not None
+        assert own.error.code == "sql.unsupported"
+    twin.run("INSERT INTO u VALUES (1)")
+
+
+def test_indexes(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TEMP TABLE t (a int)", "CREATE INDEX i ON t (a)", "DROP INDEX i",
+        "CREATE UNIQUE INDEX i ON t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)",
+        "DROP INDEX i", "INSERT INTO t VALUES (1)", "DROP INDEX i", "DROP INDEX IF EXISTS i",
+    ):  # fmt: skip
+        twin.run(sql)
+
+
 def test_on_commit_beside_references_is_refused(twin: PostgresTwin) -> None:
     twin.run("CREATE TEMP TABLE p (a int PRIMARY KEY) ON COMMIT DELETE ROWS")
     own = twin.on_louver("CREATE TEMP TABLE c (a int REFERENCES p)")

@@ -148,6 +148,22 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
         raise errors.make("sql.unsupported", statement=statement)
 
 
+def require_temporary(context: Context, tokens: Sequence[Token]) -> None:
+    """Refuse forms of temporary tables that would not come along to another local engine."""
+    words = [keyword(token.text) for token in tokens]
+    if not context.local.dialect.prints_objects or words[0] not in ("CREATE", "ALTER"):
+        return
+    if words[0] == "CREATE":
+        brackets = [word for word in words if word in "()"]
+        if "TABLE" in words[:4] and brackets[:2] == ["(", ")"] and words[words.index("(") + 1] == ")":
+            raise errors.make("sql.unsupported", statement="A TEMP table without columns")
+        return
+    _, at = head.names(tokens, 4 if words[2:4] == ["IF", "EXISTS"] else 2)
+    refused = {keyword(part[0].text) for part in actions(tokens[at:]) if part} & _REFUSED
+    if refused:
+        raise errors.make("sql.unsupported", statement=f"ALTER TABLE {min(refused)}")
+
+
 def actions(action: Sequence[Token]) -> list[Sequence[Token]]:
     """The actions of ALTER TABLE, which commas divide."""
     parts, first, depth = [], 0, 0

@@ -16,6 +16,7 @@ from louver.names import fold, keyword
 from louver.trusted.executor import federation, select, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import postgres_forms
 from louver.trusted.executor.define.temporary_objects import views_of
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
@@ -57,6 +58,8 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
         words = [keyword(token.text) for token in tokens]
         at = words.index("ON") if "INDEX" in words[:3] and "ON" in words else 0
         verb = "ALTER" if at else ""
+    if verb == "DROP" and keyword(tokens[1].text if tokens[1:] else "") == "INDEX":
+        return known.has_index(_name(tokens, 2))
     return verb in _VERBS and _name(tokens, at + 1) in known.names
 
 
@@ -93,6 +96,7 @@ def change(
 ) -> Answer:
     """Run a statement that makes or changes a temporary table."""
     text, tokens = _without_enc(text, tokens)
+    postgres_forms.require_temporary(context, tokens)
     if federation.mentions(context, tokens):
         statement = "A change of a TEMP table that reads attached tables"
         raise errors.make("sql.unsupported", statement=statement)

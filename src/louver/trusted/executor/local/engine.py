@@ -40,6 +40,9 @@ class TemporaryTables(Protocol):
     def names(self) -> frozenset[str]:
         """Their folded names."""
 
+    def has_index(self, name: str) -> bool:
+        """Whether an index of this folded name is of a temporary table, where that is told apart."""
+
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name one."""
 

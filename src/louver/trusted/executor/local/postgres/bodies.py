@@ -27,6 +27,7 @@ _RELATIONS = """
 SELECT relname::text FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace
 UNION ALL SELECT typname::text FROM pg_type WHERE typname ~ '^_?reg'
 """
+_TABLES = "SELECT relname::text FROM pg_class WHERE oid >= 16384"
 _WORD = re.compile(r"\w+")
 #: A name that is written with escapes is not among the words.
 _ESCAPED = re.compile(r"\bu&", re.IGNORECASE)
@@ -46,7 +47,8 @@ def only_computes(binder: PostgresConnection, name: str) -> bool:
 
 def reads_arguments(binder: PostgresConnection, name: str) -> bool:
     """Whether the functions of a name depend on their arguments alone."""
-    return _names_none_of(binder, name, _ORDERS | _of_schema(binder))
+    tables = {fold(relation) for (relation,) in binder.fetchall(_TABLES)}
+    return _names_none_of(binder, name, _ORDERS | _of_schema(binder) | tables)
 
 
 def _names_none_of(binder: PostgresConnection, name: str, denied: Collection[str]) -> bool:

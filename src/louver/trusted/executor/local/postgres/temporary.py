@@ -95,6 +95,10 @@ class PostgresTemporary(CarriedTables):
                 parts[table].append(f"ALTER SEQUENCE pg_temp.{name} OWNED BY {owner}")
         return {name: "; ".join(texts) for name, texts in parts.items()}
 
+    def has_index(self, name: str) -> bool:
+        """See `CarriedTables`."""
+        return any(fold(index) == name for index, _ in self.home.workspace.fetchall(_INDEXES))
+
     def leave(self) -> None:
         """See `CarriedTables`; what is undone gives back no number."""
         with suppress(self.failures):
