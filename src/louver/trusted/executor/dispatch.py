@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlglot.tokens import Token
 
@@ -19,6 +20,7 @@ from louver.trusted.executor.define import temporary_tables
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
 
+Done = TypeVar("Done")
 Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
 select = queries.select
 
@@ -174,6 +176,18 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
         from louver.trusted.executor.postgres import language
 
         language.admit(context, text, tokens)
+
+
+def deferring(context: Context, run: Callable[[], Done]) -> Done:
+    """Run a statement; again where it breaks a key that its language checks later."""
+    try:
+        return run()
+    except errors.IntegrityError as error:
+        if not (spoken().has_own_statements and context.in_transaction):
+            raise
+        from louver.trusted.executor.postgres import deferrals
+
+        return deferrals.again(context, error, run)
 
 
 def ran(context: Context, tokens: Sequence[Token]) -> None:

@@ -227,7 +227,9 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
     known = repeated.find(context.state, text)
     if known is not None:
         try:
-            answer = repeated.run(context, known, parameters)
+            answer = dispatch.deferring(
+                context, lambda: repeated.run(context, known, parameters)
+            )
         except errors.Error as error:
             _failed(context, error)
             raise
@@ -248,7 +250,9 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
         local_frames.require_readable(context, text, results)
     dispatch.admit(context, text, results)
     try:
-        answer = _repeated(context, handler, text, results, parameters)
+        answer = dispatch.deferring(
+            context, lambda: _repeated(context, handler, text, results, parameters)
+        )
         dispatch.ran(context, results)
         counted = answer.rows is None and keyword(results[0].text) in _CHANGES
         if counted and context.local.is_pivot_by_rows(text.home, results):

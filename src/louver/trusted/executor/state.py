@@ -153,6 +153,10 @@ class State:
     savepoints: list[Savepoint] = field(default_factory=list)
     #: what else ends with the open transaction
     endings: list[Ending] = field(default_factory=list)
+    #: what must hold before the open transaction commits
+    checks: list[Callable[[], None]] = field(default_factory=list)
+    #: the foreign keys, by their paths, that the statement which runs is not checked by
+    deferred: frozenset[str] = frozenset()
     #: what every transaction ends with
     lasting: list[Ending] = field(default_factory=list)
     #: whether the open transaction was asked to be serializable
@@ -178,6 +182,7 @@ class State:
     def ended(self, committed: bool) -> None:
         """The transaction has ended."""
         endings, self.endings = self.endings, []
+        self.checks.clear()
         self.savepoints.clear()
         for ending in (*endings, *self.lasting):
             ending(committed)

@@ -158,6 +158,12 @@ def commit(context: Context) -> None:
         if spoken().fails_whole:
             return
         raise errors.make("transaction.aborted")
+    try:
+        for check in state.checks:
+            check()
+    except BaseException:
+        rollback(context)
+        raise
     saved, state.saved = state.saved, None
     context.release_time()
     try:

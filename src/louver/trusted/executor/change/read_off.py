@@ -40,7 +40,13 @@ def run(
     with clock.step("home"), context.local.rehearsal() as connection:
         context.local.temporary.fill(plan.names)
         filled = [_filled(connection, plan, table, held) for table in tables]
-        outcome = context.local.effect_of(connection, filled, sql, values)
+        deferred = sorted(context.state.deferred)
+        if deferred:
+            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            connection.execute(f"SET CONSTRAINTS {', '.join(deferred)} DEFERRED")
+        outcome = context.local.effect_of(
+            connection, filled, sql, values, deferred=bool(deferred)
+        )
     answer = Answer(outcome.rows, outcome.columns, outcome.affected)
     if outcome.rows is None:
         answer = Answer(affected=outcome.affected)

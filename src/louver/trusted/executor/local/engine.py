@@ -205,9 +205,12 @@ class Binder(Protocol):
         filled: Sequence[Filled],
         sql: str,
         parameters: Parameters = (),
+        *,
+        deferred: bool = False,
     ) -> Outcome:
         """What a user's own change does to rows, within a `rehearsal`, read off each table: of an
-        engine whose dialect ``reads_off``.
+        engine whose dialect ``reads_off``. Constraints that are ``deferred`` in the rehearsal are
+        not checked.
         """
 
     def key_store(self) -> LocalConnection:

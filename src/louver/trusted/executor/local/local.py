@@ -60,6 +60,10 @@ class Constraint:
     parent_schema: str = ""
     #: whether a foreign key says what becomes of its rows, with those that they refer to
     acts: bool = False
+    name: str = ""
+    #: whether it may be checked when a transaction ends, and is unless somebody says otherwise
+    is_deferrable: bool = False
+    is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,11 @@ class ForeignKey:
     parent_columns: tuple[str, ...]
     #: whether rows change with those that they refer to: ON DELETE or ON UPDATE
     acts: bool = False
+    name: str = ""
+    #: the name with its schema, as SQL
+    path: str = ""
+    is_deferrable: bool = False
+    is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

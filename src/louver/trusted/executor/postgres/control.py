@@ -16,7 +16,7 @@ from louver.names import keyword
 from louver.trusted.executor import savepoints, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import cursors, given
+from louver.trusted.executor.postgres import cursors, deferrals, given
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
@@ -69,7 +69,13 @@ def control(
         _require_usable(context, "SAVEPOINT")
         modes_now = context.state.cache(Characteristics).open
         savepoints.add(
-            context, name, {given.Given: given.copied(context), Characteristics: modes_now}
+            context,
+            name,
+            {
+                given.Given: given.copied(context),
+                Characteristics: modes_now,
+                deferrals.Deferrals: deferrals.of(context).copied(),
+            },
         )
     else:
         words.takes("SAVEPOINT")
@@ -193,6 +199,7 @@ def _undo_to(context: Context, name: str) -> None:
         raise said("25P01", "ROLLBACK TO SAVEPOINT can only be used in transaction blocks")
     point = savepoints.undo_to(context, _position(context, name))
     given.restore(context, point.states[given.Given])
+    deferrals.restore(context, point.states[deferrals.Deferrals])
     _again(context, point.states[Characteristics])
     cursors.undone_to(context, len(context.state.savepoints))
 

@@ -17,7 +17,7 @@ from louver.trusted.executor import show as shown
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.lake import options
-from louver.trusted.executor.postgres import control, cursors, given, prepared
+from louver.trusted.executor.postgres import control, cursors, deferrals, given, prepared
 from louver.trusted.executor.postgres.control import Characteristics, Modes
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
@@ -68,7 +68,7 @@ def change(
         control.set_modes(context, control.modes(words))
         return Answer()
     if words.peek() == "CONSTRAINTS":
-        _constraints(context, text)
+        deferrals.change(context, text, words)
         return Answer()
     local = words.takes("LOCAL")
     if not local:
@@ -194,14 +194,6 @@ def reset_all(context: Context) -> None:
     control.take_default(context, Modes("REPEATABLE READ", read_only=False))
     for name in _OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
-
-
-def _constraints(context: Context, text: lexer.Text) -> None:
-    """SET CONSTRAINTS: what is never deferred is checked at once, whatever is said."""
-    with context.local.rehearsal() as connection:
-        if connection.fetchone("SELECT 1 FROM pg_constraint WHERE condeferrable LIMIT 1"):
-            refuse("SET CONSTRAINTS where there are constraints that can be deferred")
-        connection.execute(text.home)
 
 
 def show(

@@ -235,13 +235,15 @@ class PostgresLocalEngine(PostgresSettings):
         filled: Sequence[Filled],
         sql: str,
         parameters: Parameters = (),
+        *,
+        deferred: bool = False,
     ) -> Outcome:
         """See `Binder`."""
         from louver.trusted.executor.local.postgres import difference
 
         if connection is not self.binder:
             raise errors.make("internal", detail="a change beside the binder")
-        return difference.run(self.binder, filled, sql, parameters)
+        return difference.run(self.binder, filled, sql, parameters, deferred=deferred)
 
     def key_store(self) -> LocalConnection:
         """See `Binder`."""
