@@ -227,9 +227,7 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
     known = repeated.find(context.state, text)
     if known is not None:
         try:
-            answer = dispatch.deferring(
-                context, lambda: repeated.run(context, known, parameters)
-            )
+            answer = dispatch.deferring(context, lambda: repeated.run(context, known, parameters))
         except errors.Error as error:
             _failed(context, error)
             raise

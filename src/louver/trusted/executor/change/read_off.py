@@ -44,9 +44,7 @@ def run(
         if deferred:
             connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             connection.execute(f"SET CONSTRAINTS {', '.join(deferred)} DEFERRED")
-        outcome = context.local.effect_of(
-            connection, filled, sql, values, deferred=bool(deferred)
-        )
+        outcome = context.local.effect_of(connection, filled, sql, values, deferred=bool(deferred))
     answer = Answer(outcome.rows, outcome.columns, outcome.affected)
     if outcome.rows is None:
         answer = Answer(affected=outcome.affected)

@@ -155,7 +155,11 @@ def require_temporary(context: Context, tokens: Sequence[Token]) -> None:
         return
     if words[0] == "CREATE":
         brackets = [word for word in words if word in "()"]
-        if "TABLE" in words[:4] and brackets[:2] == ["(", ")"] and words[words.index("(") + 1] == ")":
+        if (
+            "TABLE" in words[:4]
+            and brackets[:2] == ["(", ")"]
+            and words[words.index("(") + 1] == ")"
+        ):
             raise errors.make("sql.unsupported", statement="A TEMP table without columns")
         return
     _, at = head.names(tokens, 4 if words[2:4] == ["IF", "EXISTS"] else 2)

@@ -44,8 +44,8 @@ def create(
         action = keyword(tokens[first + 2].text)
         # No placeholder precedes the clause, so both texts are alike up to there.
         start, end = tokens[first].start, tokens[last].end + 1
-        cut = [f"{sql[:start]} {sql[end:]}" for sql in (text.home, text.plain)]
-        text = lexer.Text(*cut, text.parameters)
+        home, plain = (f"{sql[:start]} {sql[end:]}" for sql in (text.home, text.plain))
+        text = lexer.Text(home, plain, text.parameters)
         tokens = lexer.tokens(text.plain)
     said = {keyword(token.text) for token in tokens}
     if "REFERENCES" in said and (action != "PRESERVE" or own.actions):

@@ -82,7 +82,9 @@ def create(
     """Run CREATE [OR REPLACE] TEMP TABLE."""
     if any(fold(table.name) == name for table in context.catalog.tables.values()):
         raise errors.make("table.temporary", table=name)
-    if not context.local.dialect.prints_objects and any(keyword(t.text) == "GENERATED" for t in tokens):
+    if not context.local.dialect.prints_objects and any(
+        keyword(t.text) == "GENERATED" for t in tokens
+    ):
         raise errors.make("sql.unsupported", statement="A generated column of a TEMP table")
     return change(context, text, tokens, parameters, fresh=name)
 

@@ -35,7 +35,7 @@ class CarriedTables(ABC):
         """Have these and no others."""
 
     def has_index(self, _name: str) -> bool:
-        """Whether an index of this folded name is of a temporary table, where that is told apart."""
+        """Whether an index of this folded name is of a temporary table, where that counts."""
         return False
 
     def mentioned(self, words: set[str]) -> bool:

@@ -151,7 +151,7 @@ class DuckDBInstances:
         ___: str,
         ____: Parameters = (),
         *,
-        deferred: bool = False,
+        deferred: bool = False,  # noqa: ARG002
     ) -> Outcome:
         """See `Binder`; DuckDB has a text for each form of change (`change.changing`)."""
         raise errors.make("internal", detail="DuckDB does not read changes off")

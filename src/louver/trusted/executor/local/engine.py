@@ -41,7 +41,7 @@ class TemporaryTables(Protocol):
         """Their folded names."""
 
     def has_index(self, name: str) -> bool:
-        """Whether an index of this folded name is of a temporary table, where that is told apart."""
+        """Whether an index of this folded name is of a temporary table, where that counts."""
 
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name one."""

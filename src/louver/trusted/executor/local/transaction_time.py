@@ -41,7 +41,7 @@ _BARE = {"current_timestamp", "current_time", "current_date", "localtimestamp", 
 def reads_time(
     catalog: Catalog, tokens: Sequence[Token], parameters: Sequence[object] = ()
 ) -> bool:
-    """Whether a statement may ask for the time, itself, by a value, a default, a view or a macro."""
+    """Whether a statement may ask for the time, itself or by a value, default, view or macro."""
     kinds = ("TABLE", "VIEW", "MACRO")
     return (
         _ask(tokens)

@@ -80,8 +80,9 @@ def reworded(
         raise said("0A000", f"{statement} does not support dropping multiple objects")
     start, end = tokens[at].start, tokens[at].end + 1
     # No placeholder precedes the word, so both texts are alike up to there.
-    cut = [sql[:start] + " " * (end - start) + sql[end:] for sql in (text.home, text.plain)]
-    text = lexer.Text(*cut, text.parameters)
+    blank = " " * (end - start)
+    home, plain = (sql[:start] + blank + sql[end:] for sql in (text.home, text.plain))
+    text = lexer.Text(home, plain, text.parameters)
     return text, lexer.tokens(text.plain)
 
 

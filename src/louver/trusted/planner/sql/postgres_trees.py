@@ -69,8 +69,9 @@ _FROM_THE_LEFT = frozenset((_OR, _AND, _OTHER, _SUM, _PRODUCT, _POWER, _AT, _COL
 _ATOMS = (exp.Paren, exp.Dot, exp.Any, exp.All, exp.Exists, exp.Subquery)
 #: What a tree is made of beside operators and functions.
 _KNOWN = (
-    *_ATOMS, exp.Alias, exp.AtTimeZone, exp.BitString, exp.Boolean, exp.Column, exp.ColumnDef, exp.Create, exp.CTE,
-    exp.Cube, exp.DataType, exp.DataTypeParam, exp.Delete, exp.Distinct, exp.Escape, exp.Fetch,
+    *_ATOMS, exp.Alias, exp.AtTimeZone, exp.BitString, exp.Boolean, exp.Column, exp.ColumnDef,
+    exp.Create, exp.CTE, exp.Cube, exp.DataType, exp.DataTypeParam, exp.Delete, exp.Distinct,
+    exp.Escape, exp.Fetch,
     exp.Filter, exp.From, exp.Func, exp.Group, exp.GroupingSets, exp.Having, exp.Identifier,
     exp.Insert, exp.Interval, exp.Join, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Literal,
     exp.Merge, exp.Null, exp.Offset, exp.OnConflict, exp.Order, exp.Ordered, exp.RawString,

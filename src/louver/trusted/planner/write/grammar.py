@@ -89,7 +89,8 @@ _WITHIN = ("Filter", "Where", "Distinct", "WithinGroup", "IgnoreNulls")
 
 #: Functions that read only their arguments and the rows of the query.
 _OF_ROWS = (
-    "Columns CumeDist DenseRank Explode ExplodingGenerateSeries FirstValue GenerateSeries Lag LastValue Lead NthValue Ntile"
+    "Columns CumeDist DenseRank Explode ExplodingGenerateSeries FirstValue GenerateSeries Lag"
+    " LastValue Lead NthValue Ntile"
     " PercentRank Rank ReadCSV ReadParquet RowNumber Transform Unnest ArrayFilter List ArrayReverse"
     " ArrayAny ArrayAll Reduce"
 ).split()

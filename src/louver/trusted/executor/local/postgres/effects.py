@@ -81,7 +81,9 @@ def refused(reach: Reach, is_quiet: Callable[[str], bool]) -> str:
         return "A statement that changes rows within a query, by WITH or by a function,"
     if read.locks:
         return "SELECT FOR UPDATE, and other locks of rows,"
-    if read.reads_system and any(schema not in SCHEMAS_OF_CATALOGS for schema, _ in reach.relations):
+    if read.reads_system and any(
+        schema not in SCHEMAS_OF_CATALOGS for schema, _ in reach.relations
+    ):
         return "A column that PostgreSQL has in every table (ctid, xmin, tableoid …)"
     for schema, name in reach.relations:
         if schema == SCHEMAS_OF_CATALOGS[0] and _OF_SERVERS.fullmatch(name):

@@ -129,9 +129,7 @@ def _parts(text: str) -> set[str]:
     return set(map(fold, _WORD.findall(text)))
 
 
-def _without_domains(
-    workspace: PostgresConnection, words: set[str], answer: Answered
-) -> Answered:
+def _without_domains(workspace: PostgresConnection, words: set[str], answer: Answered) -> Answered:
     """Columns that were not read are NULL, which their domain may forbid."""
     columns, rows = answer
     if not rows.num_rows:

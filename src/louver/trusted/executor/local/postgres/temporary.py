@@ -68,7 +68,7 @@ class PostgresTemporary(CarriedTables):
         for name, text in self._tables().items():
             if fold(name) in words:
                 for draw in own:
-                    text = text.replace(draw, "0")  # noqa: PLW2901
+                    text = text.replace(draw, "0")
                 results.append(text)
         return results
 
