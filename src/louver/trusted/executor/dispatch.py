@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from sqlglot.tokens import Token
@@ -198,17 +197,12 @@ def ran(context: Context, tokens: Sequence[Token]) -> None:
         language.ran(context, tokens)
 
 
-@contextmanager
-def reading(context: Context, text: lexer.Text) -> Iterator[None]:
-    """While a statement is cut into words: what its language says of one that cannot be."""
-    try:
-        yield
-    except errors.Error as error:
-        if spoken().has_own_statements:
-            from louver.trusted.executor.postgres import language
+def unread(context: Context, text: lexer.Text, error: errors.Error) -> None:
+    """Of a statement that cannot be cut into words: raises what its language says instead."""
+    if spoken().has_own_statements:
+        from louver.trusted.executor.postgres import language
 
-            language.unread(context, text, error)
-        raise
+        language.unread(context, text, error)
 
 
 def failed(context: Context, error: errors.Error) -> None:

@@ -108,8 +108,11 @@ class Session:
             for text in split(sql, parameters):
                 values, frames = bound(text, parameters), dict[str, object]()
                 if resolve is not None:
-                    with dispatch.reading(self.context, text):
+                    try:
                         text, values, frames = resolve(text, values)
+                    except errors.Error as error:
+                        dispatch.unread(self.context, text, error)
+                        raise
                 try:
                     with self.local_data(frames):
                         answer = self.run(text, values)

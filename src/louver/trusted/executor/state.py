@@ -153,7 +153,7 @@ class State:
     savepoints: list[Savepoint] = field(default_factory=list)
     #: what else ends with the open transaction
     endings: list[Ending] = field(default_factory=list)
-    #: what must hold before the open transaction commits
+    #: what must hold before the open transaction commits; one that fails undoes it
     checks: list[Callable[[], None]] = field(default_factory=list)
     #: the foreign keys, by their paths, that the statement which runs is not checked by
     deferred: frozenset[str] = frozenset()

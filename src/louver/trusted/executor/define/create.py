@@ -22,7 +22,6 @@ from louver.trusted.executor.define import (
     fill,
     new_tables,
     postgres_forms,
-    temporary_endings,
     temporary_objects,
 )
 from louver.trusted.executor.local import object_texts
@@ -55,6 +54,8 @@ def create(
     start = head.read(tokens)
     postgres_forms.require_new(context, start, text.home, tokens)
     if start.temporary and start.kind == "TABLE":
+        from louver.trusted.executor.define import temporary_endings
+
         return temporary_endings.create(context, text, tokens, parameters, start.target[1])
     position = temporary_objects.resolved(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import constraint_check, references, storage
+from louver.trusted.executor import constraint_check, references, storage, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import ForeignKey
 from louver.trusted.executor.postgres.words import Words
@@ -128,9 +128,17 @@ def _await(context: Context) -> None:
     """Check what is pending at the end of the transaction."""
     state = context.state
     if not state.checks:
-        state.checks.append(lambda: _require(context))
+        state.checks.append(lambda: _require_or_undo(context))
         state.endings.append(lambda _: restore(context, Deferrals()))
         state.endings.append(lambda _: setattr(of(context), "pending", False))
+
+
+def _require_or_undo(context: Context) -> None:
+    try:
+        _require(context)
+    except BaseException:
+        transaction.rollback(context)
+        raise
 
 
 def _require(context: Context, paths: set[str] | None = None) -> None:

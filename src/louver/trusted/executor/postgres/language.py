@@ -66,7 +66,7 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
 def reworded(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
-    """CREATE and DROP INDEX without CONCURRENTLY: nobody waits for a local index."""
+    """CREATE and DROP INDEX without CONCURRENTLY: no client waits for a local index."""
     words = [keyword(token.text) for token in tokens[:4]]
     if "INDEX" not in words or words[-1:] == ["INDEX"]:
         return text, tokens

@@ -31,7 +31,7 @@ _TABLES = "SELECT relname::text FROM pg_class WHERE oid >= 16384"
 _WORD = re.compile(r"\w+")
 #: A name that is written with escapes is not among the words.
 _ESCAPED = re.compile(r"\bu&", re.IGNORECASE)
-#: Words of statements that are no queries.
+#: Words of statements other than queries.
 _ORDERS = frozenset(
     "alter analyze analyse call checkpoint close cluster comment copy create deallocate declare"
     " delete discard do drop execute explain fetch grant import insert into listen load lock merge"

@@ -59,7 +59,7 @@ class PostgresTemporary(CarriedTables):
 
     def texts(self, words: set[str]) -> list[str]:
         """The definitions of those that a statement names. A draw from a sequence that goes with
-        one of them is not among them: nobody else has that sequence.
+        one of them is not among them: no other session has that sequence.
         """
         if not self.mentioned(words):
             return []
