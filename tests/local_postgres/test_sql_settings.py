@@ -111,14 +111,21 @@ def test_a_timeout_ends_a_statement(twin: PostgresTwin) -> None:
     assert error.value.sqlstate == "57014"
 
 
-def test_no_definition_is_printed_for_this_session_alone(twin: PostgresTwin) -> None:
-    for setting in ("datestyle = German", "intervalstyle = sql_standard", "extra_float_digits = 0"):
-        twin.louver.execute(f"SET {setting}")
-        assert twin.on_louver("CREATE TABLE d (d date ENC DEFAULT '01.02.2020')").state == "0A000"
-        twin.louver.execute("RESET ALL")
-    run(twin, "SET datestyle = 'ISO, DMY'",
-        "CREATE TABLE d (i integer ENC, d date ENC DEFAULT '01/02/2020')", "RESET datestyle",
-        "INSERT INTO d VALUES (1)", "SELECT * FROM d", "DROP TABLE d")  # fmt: skip
+def test_definitions_mean_the_same_under_any_setting(twin: PostgresTwin) -> None:
+    run(twin, "SET datestyle = 'German, DMY'", "SET intervalstyle = sql_standard",
+        "SET extra_float_digits = 0",
+        "CREATE TABLE d (i integer ENC, d date ENC DEFAULT '01.02.2020', f float8 ENC DEFAULT"
+        " 0.1::float8 + 0.2::float8, v interval ENC DEFAULT '-1 2:03:04',"
+        " CHECK (d > '31.12.1999'))",
+        "CREATE VIEW w AS SELECT *, date '05.06.2021' AS x, 1.1::float8 * 3 AS y FROM d",
+        "INSERT INTO d (i) VALUES (1)", "SELECT * FROM d", "SELECT * FROM w")  # fmt: skip
+    twin.reopen()
+    run(twin, "RESET datestyle", "RESET intervalstyle", "RESET extra_float_digits",
+        "INSERT INTO d (i) VALUES (2)", "SELECT * FROM d", "SELECT * FROM w",
+        "INSERT INTO d (d) VALUES ('1999-01-01')", "SET datestyle = 'ISO, DMY'",
+        "ALTER TABLE d ALTER d SET DEFAULT '01/02/2021'", "RESET datestyle",
+        "INSERT INTO d (i) VALUES (3)", "SELECT * FROM d", "DROP VIEW w",
+        "DROP TABLE d")  # fmt: skip
 
 
 def test_louvers_own_settings(twin: PostgresTwin) -> None:

@@ -24,7 +24,7 @@ from louver.trusted.executor.postgres import (
     setting,
 )
 from louver.trusted.executor.postgres.messages import said
-from louver.trusted.executor.postgres.words import refuse
+from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.executor.settings import change_path
 from louver.trusted.planner.sql import lexer
 
@@ -41,7 +41,6 @@ _REFUSED = {
     "NOTIFY": "NOTIFY, whose channel and payload the server would read,",
     "COPY": "COPY, which would read and write files of the private PostgreSQL's machine,",
     "LOCK": "LOCK",
-    "REINDEX": "REINDEX",
     "CLUSTER": "CLUSTER",
     "GRANT": "GRANT",
     "REVOKE": "REVOKE",
@@ -90,7 +89,6 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: refuse what would act on the private PostgreSQL alone."""
     word = keyword(tokens[0].text) if tokens else ""
     if word in _DEFINITIONS:
-        setting.require_clear(context)
         _require_query_within(context, text, tokens)
     if word not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
         context.state.untried = False
@@ -161,6 +159,24 @@ def _vacuum(
     return maintenance.vacuum(context, text, tokens, parameters)
 
 
+def _reindex(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """REINDEX of a table or an index: what it names must exist, and nothing is left to do."""
+    words = Words(context, text, tokens)
+    words.brackets()
+    kind = words.peek()
+    if kind not in ("TABLE", "INDEX"):
+        context.local.statements.require_syntax(text.home)
+        refuse("REINDEX of a schema or a database")
+    words.token()
+    if words.takes("CONCURRENTLY") and context.in_transaction:
+        raise said("25001", "REINDEX CONCURRENTLY cannot run inside a transaction block")
+    with context.local.rehearsal() as connection:
+        connection.execute(f"REINDEX {kind} {words.rest()}")
+    return Answer()
+
+
 def _unknown(
     context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
@@ -212,4 +228,5 @@ _HANDLERS: dict[str, Handler] = {
     "CHECKPOINT": maintenance.checkpoint,
     "VACUUM": _vacuum,
     "ANALYZE": _vacuum,
+    "REINDEX": _reindex,
 }

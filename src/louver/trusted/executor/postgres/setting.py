@@ -32,6 +32,9 @@ _FREE = frozenset((
     "client_min_messages", "escape_string_warning", "default_text_search_config", "row_security",
     "work_mem", "maintenance_work_mem", "hash_mem_multiplier", "timezone_abbreviations",
     "lc_messages", "lc_monetary", "lc_numeric", "lc_time", "max_stack_depth",
+    "max_parallel_workers", "max_parallel_workers_per_gather", "max_parallel_maintenance_workers",
+    "vacuum_cost_delay", "vacuum_cost_limit", "vacuum_cost_page_hit", "vacuum_cost_page_miss",
+    "vacuum_cost_page_dirty",
 ))  # fmt: skip
 #: Settings that only have these values.
 _FIXED = {
@@ -47,8 +50,6 @@ _TEXT = own_type("VARCHAR")
 _FREE_CATEGORIES = "Query Tuning"
 _ISOLATION = {"transaction_isolation": False, "default_transaction_isolation": True}
 _READING = {"transaction_read_only": False, "default_transaction_read_only": True}
-#: Under these values the text of a definition may mean something else in another session.
-_UNCLEAR = "A definition while DateStyle, IntervalStyle or extra_float_digits are set so that its"
 
 
 def change(
@@ -141,16 +142,6 @@ def require(name: str, value: str, category: str) -> None:
     if "." in name and not category:
         return
     refuse(f"SET {name}")
-
-
-def require_clear(context: Context) -> None:
-    """Refuse a definition whose text is printed in a way that only this session reads."""
-    now = given.of(context).effective
-    unclear = not now.get("datestyle", "ISO").startswith("ISO")
-    unclear |= now.get("intervalstyle") == "sql_standard"
-    unclear |= int(now.get("extra_float_digits", "1")) < 1
-    if unclear:
-        refuse(f"{_UNCLEAR} text may mean something else to others,")
 
 
 def _set_modes(context: Context, name: str, value: str) -> None:

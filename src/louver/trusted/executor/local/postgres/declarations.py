@@ -46,16 +46,28 @@ JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE s.seqrelid = $1
 """
 
 
+#: What texts are printed under.
+_PRINTED = {
+    "search_path": "", "datestyle": "ISO, MDY", "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+}  # fmt: skip
+_SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _PRINTED)
+_SET = "SELECT " + ", ".join(
+    f"set_config('{name}', ${ordinal}, true)" for ordinal, name in enumerate(_PRINTED, 1)
+)
+
+
 def fetched(connection: PostgresConnection, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """Rows of the catalog, in which every name has its schema."""
+    """Rows of the catalog, in which every name has its schema, and every constant a form that means
+    the same under any setting.
+    """
     from louver.trusted.executor.local.postgres.failures import translated
 
-    path = [("SELECT set_config('search_path', $1, true)", [""])]
     with translated(sql):
-        (_, _, (before,)) = connection.raw.run([("SELECT current_setting('search_path')", [])])[0]
-        again = [(path[0][0], [before[0].as_py()])]
+        (_, _, before) = connection.raw.run([(_SETTINGS, [])])[0]
+        again = [(_SET, [column[0].as_py() for column in before])]
         given = [None if value is None else str(value) for value in parameters]
-        reply = connection.raw.run([*path, (sql, given), *again])[1]
+        reply = connection.raw.run([(_SET, [*_PRINTED.values()]), (sql, given), *again])[1]
         return connection.python_rows(connection.table(reply))
 
 
