@@ -128,6 +128,25 @@ def test_definitions_mean_the_same_under_any_setting(twin: PostgresTwin) -> None
         "DROP TABLE d")  # fmt: skip
 
 
+def test_values_of_execute_are_coerced_as_assigned(twin: PostgresTwin) -> None:
+    run(
+        twin,
+        "CREATE TABLE q (a text ENC, i int ENC, n numeric(10,2) ENC, d date ENC, l int[] ENC)",
+        "INSERT INTO q VALUES ('x', 1, 1.25, '2020-01-01', '{1,2}')",
+        "PREPARE p (text, int, boolean, smallint) AS"
+        " SELECT * FROM q WHERE a = $1 OR i = $2 OR $3 OR i = $4",
+        "EXECUTE p ('x', 5::smallint, false, 4)", "EXECUTE p ('y', 1.4, null, 4::bigint)",
+        "EXECUTE p (5::smallint, 10.5::float, 4::bigint, 'bytea')",
+        "EXECUTE p ('x', 'one', true, 1)", "EXECUTE p ('x', 'x'::text, true, 1)",
+        "PREPARE r (numeric, date, int[]) AS SELECT $1 + n, $2 - d, $3 || l FROM q",
+        "EXECUTE r (2, date '2021-01-01' + 3, array[7,8])",
+        "BEGIN", "SELECT now() IS NULL", "SAVEPOINT a", "EXECUTE p ('x', 1 / 0, true, 1)",
+        "ROLLBACK TO a", "EXECUTE p ('x', 1, true, 1)", "ROLLBACK",
+        "CREATE TABLE q AS SELECT 1 / 0", "CREATE TABLE IF NOT EXISTS q AS SELECT 1 / 0",
+        "DEALLOCATE ALL", "DROP TABLE q",
+    )  # fmt: skip
+
+
 def test_louvers_own_settings(twin: PostgresTwin) -> None:
     connection = twin.louver
     connection.execute("SET local_processing = off")

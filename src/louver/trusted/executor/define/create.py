@@ -60,8 +60,9 @@ def create(
     position = temporary_objects.resolved(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)
     kind = "MACRO TABLE" if table_macro else start.kind
-    if start.conditional and objects.exists(context, kind, position):
-        # Nothing is made, but the statement may be wrong.
+    filled = spoken().prints_objects and bool(create_as.query_of(tokens, start.end))
+    if (start.conditional or filled) and objects.exists(context, kind, position):
+        # Nothing is made, but the statement may be wrong, and is before its query runs.
         sql = text.home
         if start.kind == "TABLE" and (not text.parameters or create_as.query_of(tokens, start.end)):
             # No placeholder precedes a clause, so both texts are alike up to there.

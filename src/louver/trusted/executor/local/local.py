@@ -234,6 +234,12 @@ class Statements(Protocol):
         """
         return (), ()
 
+    def coerced(self, _expressions: Sequence[str], _types: Sequence[str]) -> pa.Table:
+        """The values of expressions as those of placeholders of these types, and behind them their
+        texts, as one row: of an engine that has such.
+        """
+        return pa.table({})
+
     def refused(self, _sql: str) -> str:
         """What a query or change does, or asks for, that is of the engine that runs it, and so not
         to be had of a local one: its name for the user. "" of none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -137,6 +137,18 @@ class PostgresStatements(Statements):
                 own = [column[1] for column in raw.describe(f"SELECT {listed}")[1]]
             types, columns = raw.describe(sql, own)
         return tuple(self._type_names(types)), tuple(column[0] for column in columns)
+
+    def coerced(self, expressions: Sequence[str], types: Sequence[str]) -> pa.Table:
+        """See `Statements`; by EXECUTE, which coerces as an assignment does."""
+        numbers = range(1, len(types) + 1)
+        items = [f"${n} AS v{n}" for n in numbers] + [f"${n}::text AS t{n}" for n in numbers]
+        self._binder.execute(f"PREPARE {_BODY} ({', '.join(types)}) AS SELECT {', '.join(items)}")
+        try:
+            return self._binder.fetch_arrow(f"EXECUTE {_BODY} ({', '.join(expressions)})")
+        finally:
+            # It is not undone with a transaction, even with one that has failed.
+            with suppress(errors.Error), self._binder.guarded():
+                self._binder.execute(f"DEALLOCATE {_BODY}")
 
     def refused(self, sql: str) -> str:
         """See `Statements`."""
