@@ -85,6 +85,16 @@ def test_what_is_said_of_them(twin: PostgresTwin) -> None:
     )  # fmt: skip
 
 
+def test_tables_with_broken_keys_stay_as_they_are(twin: PostgresTwin) -> None:
+    for sql in ("ALTER TABLE fk DROP CONSTRAINT fk_r_fkey", "DROP TABLE fk"):
+        run(twin, "BEGIN", "INSERT INTO fk VALUES (1, 9)", sql, "COMMIT", *ALL)
+    own = twin.on_louver(
+        "CREATE TEMP TABLE t (id int PRIMARY KEY, up int REFERENCES t INITIALLY DEFERRED)"
+    )
+    assert own.error is not None
+    assert own.error.code == "sql.unsupported"
+
+
 def statement(chance: random.Random) -> str:
     """One statement over few keys."""
     key, other = chance.randrange(4), chance.randrange(4)

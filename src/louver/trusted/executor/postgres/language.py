@@ -17,6 +17,7 @@ from louver.trusted.executor.define import temporary_endings
 from louver.trusted.executor.postgres import (
     admitted,
     cursors,
+    deferrals,
     explain,
     given,
     messages,
@@ -29,6 +30,7 @@ from louver.trusted.executor.settings import change_path
 from louver.trusted.planner.sql import lexer
 
 Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
+_CHANGED_WHOLE = ("ALTER", "DROP", "TRUNCATE")
 _DEFINITIONS = frozenset(("CREATE", "ALTER", "DROP"))
 #: Statements that may be of temporary tables, which other handlers change.
 CHANGING = _DEFINITIONS | {"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "TRUNCATE", "COMMENT"}
@@ -88,6 +90,9 @@ def reworded(
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: refuse what would act on the private PostgreSQL alone."""
     word = keyword(tokens[0].text) if tokens else ""
+    if word in _CHANGED_WHOLE and deferrals.of(context).pending:
+        words = " ".join(keyword(token.text) for token in tokens[:2])
+        raise said("55006", f"cannot {words} because it has pending trigger events")
     if word in _DEFINITIONS:
         _require_query_within(context, text, tokens)
     if word not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
