@@ -351,6 +351,7 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         "ALTER TABLE t ADD EXCLUDE USING btree (n WITH =)",
         "CREATE SCHEMA s2 CREATE TABLE q (a int)",
         "CREATE TYPE shell",
+        "ALTER TABLE t ADD CONSTRAINT later CHECK (n > 15) NOT VALID",
         "CREATE TABLE c ()",
         "CREATE TABLE c AS SELECT",
         "CREATE TEMP VIEW tv AS SELECT 1",

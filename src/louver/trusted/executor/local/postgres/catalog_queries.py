@@ -127,6 +127,8 @@ SELECT k.contype::text, {_listed("c.oid", "k.conkey")}, pg_get_constraintdef(k.o
     (SELECT q.nspname::text FROM pg_namespace AS q WHERE q.oid = p.relnamespace),
     k.confdeltype NOT IN ('a', 'r', ' ') OR k.confupdtype NOT IN ('a', 'r', ' '),
     CASE WHEN k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN 'FOREIGN KEY with MATCH FULL'
+    WHEN k.contype = 'c' AND pg_get_constraintdef(k.oid) LIKE '% NOT VALID'
+        THEN 'A CHECK that is NOT VALID'
     WHEN k.contype = 'x' THEN 'A constraint with EXCLUDE'
     WHEN EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indexrelid = k.conindid AND k.contype <> 'f'
         AND i.indisexclusion) THEN 'A key WITHOUT OVERLAPS'
