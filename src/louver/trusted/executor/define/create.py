@@ -60,7 +60,8 @@ def create(
     position = temporary_objects.resolved(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)
     kind = "MACRO TABLE" if table_macro else start.kind
-    filled = spoken().prints_objects and bool(create_as.query_of(tokens, start.end))
+    filled = start.kind == "TABLE" and bool(create_as.query_of(tokens, start.end))
+    filled = filled and spoken().prints_objects
     if (start.conditional or filled) and objects.exists(context, kind, position):
         # Nothing is made, but the statement may be wrong, and is before its query runs.
         sql = text.home
