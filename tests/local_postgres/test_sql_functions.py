@@ -41,6 +41,30 @@ def test_functions_whose_bodies_are_strings(twin: PostgresTwin) -> None:
     )
 
 
+def test_functions_of_one_name_come_and_go(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE FUNCTION g(a int) RETURNS text LANGUAGE sql AS $$ SELECT 'one ' || $1 $$",
+        "CREATE FUNCTION g(a text) RETURNS text LANGUAGE sql AS $$ SELECT 'two ' || $1 $$",
+        "DROP FUNCTION g(int)",
+        "SELECT g('x'::text)",
+        "CREATE FUNCTION g(a int, b int = 2) RETURNS text LANGUAGE sql AS $$ SELECT 'three' $$",
+        "SELECT g(1), g('x'::text)",
+        "DROP FUNCTION g(text)",
+    )
+    twin.reopen()
+    _all(
+        twin,
+        "SELECT g(1)",
+        "SELECT g('x'::text)",
+        "CREATE FUNCTION g(a text = 'q') RETURNS text LANGUAGE sql AS $$ SELECT 'four ' || $1 $$",
+        "DROP FUNCTION g(int, int)",
+        "SELECT g()",
+    )
+    twin.reopen()
+    _all(twin, "SELECT g()", "SELECT g(1)", "DROP FUNCTION g", "SELECT g()")
+
+
 @pytest.mark.parametrize("body", [
     "SELECT pg_notify('a', 'b'); SELECT 1", "NOTIFY a; SELECT 1", "SELECT quiet() + loud()",
     'SELECT U&"\\0070\\0067_advisory_lock"(1); SELECT 1', "SELECT 1 FROM pg_cursors",

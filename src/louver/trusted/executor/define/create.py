@@ -154,6 +154,7 @@ def _at_home(
         change = objects.run(context, text.home, values, macros=start.kind == "MACRO")
         if table is not None and rows_before is not None and not rehearsed:
             fill.tried(context, table, rows_before, text.home)
+        objects.name_functions(catalog, change)
         objects.forget(context, catalog, change.removed)
         objects.refresh(context, catalog, change.altered)
         for key, schema, name in change.added:

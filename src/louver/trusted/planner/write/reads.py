@@ -120,7 +120,9 @@ class Reads:
         self.tree = tree
         self._tokens = tokens
         self._target = target
-        self.macros = {fold(o.name) for o in catalog.objects if o.kind == "MACRO"}
+        # One of several functions of a name stands with its arguments.
+        names = (o.name.partition("(")[0] for o in catalog.objects if o.kind == "MACRO")
+        self.macros = set(map(fold, names))
         self._near = ""
         self._ask = on_rows_alone
 
