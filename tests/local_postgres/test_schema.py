@@ -28,7 +28,7 @@ CREATE TABLE "Odd name"."T x" (
     s int DEFAULT nextval('s'), p bigint REFERENCES p ON DELETE SET NULL DEFERRABLE,
     ts timestamptz(3) DEFAULT now(), arr integer[] DEFAULT '{}', b bit(3), c char(4),
     PRIMARY KEY (id, "A a"), CONSTRAINT u UNIQUE (s),
-    CONSTRAINT either CHECK (d < 9 OR "A a" = 'x'), EXCLUDE USING gist (f WITH &&)
+    CONSTRAINT either CHECK (d < 9 OR "A a" = 'x')
 );
 CREATE TABLE self (id int PRIMARY KEY, boss int REFERENCES self);
 CREATE TABLE parts (id int, v text) PARTITION BY RANGE (id);
@@ -107,6 +107,9 @@ def test_keys(declared: PostgresLocalEngine) -> None:
         "public", "partly", "p",
         "CREATE UNIQUE INDEX partly ON public.p USING btree (lower(n), id) WHERE (id > 5)",
     )  # fmt: skip
+    declared.declare("CREATE TABLE apart (f int, EXCLUDE USING btree (f WITH =))")
+    with pytest.raises(errors.NotSupportedError):
+        schema.constraints("public", "apart")
     declared.declare("CREATE UNIQUE INDEX n2 ON p (n) NULLS NOT DISTINCT")
     with pytest.raises(errors.NotSupportedError):
         schema.unique_indexes(("public", "p"))

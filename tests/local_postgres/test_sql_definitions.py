@@ -54,7 +54,7 @@ def test_columns_come_go_and_change(twin: PostgresTwin) -> None:
         "ALTER TABLE t ADD COLUMN c integer ENC",
         "ALTER TABLE t ADD COLUMN d integer ENC DEFAULT 4",
         "ALTER TABLE t ADD COLUMN e text ENC NOT NULL",
-        "ALTER TABLE ONLY t ADD COLUMN e text ENC NOT NULL DEFAULT 'q', ADD COLUMN f date",
+        "ALTER TABLE ONLY t ADD COLUMN e text ENC NOT NULL DEFAULT 'q', ADD COLUMN f date ENC",
         _ROWS,
         "ALTER TABLE t ALTER COLUMN b TYPE integer USING b::integer",
         _ROWS,
@@ -207,6 +207,69 @@ def test_functions_in_sql(twin: PostgresTwin) -> None:
     )
 
 
+def test_domains_that_forbid_null(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE DOMAIN given varchar(15) NOT NULL",
+        "CREATE DOMAIN other varchar(15)",
+        "CREATE TYPE pair AS (a int, b text[])",
+        "CREATE DOMAIN checked AS pair CHECK ((VALUE).b[1] IS NOT NULL)",
+        "CREATE TABLE t (id integer ENC, g given ENC, o other ENC, c checked ENC, l checked[] ENC)",
+        "INSERT INTO t VALUES (1, 'a', NULL, row(1, '{x}'), NULL),"
+        " (2, 'b', 'c', row(2, '{y}'), array[row(3, '{z}')::checked])",
+        "SELECT * FROM t",
+        "SELECT count(*) FROM t",
+        "SELECT id FROM t WHERE o IS NULL",
+        "UPDATE t SET o = 'd' WHERE o IS NULL",
+        "UPDATE t SET id = id + 1",
+        "INSERT INTO t (id) VALUES (5)",
+        "DELETE FROM t WHERE g = 'a'",
+        "SELECT * FROM t",
+        "DROP TABLE t",
+        "DROP DOMAIN given, other, checked",
+        "DROP TYPE pair",
+    )
+
+
+def test_views_are_made_behind_those_that_they_name(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE TABLE t (id integer ENC)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE VIEW v1 AS SELECT id FROM t",
+        "CREATE VIEW v2 AS SELECT id + 1 AS b FROM v1",
+        "CREATE OR REPLACE VIEW v1 AS SELECT id, id + 2 AS c FROM t",
+        "SELECT * FROM v2",
+        "SELECT * FROM v1, v2",
+        "DROP VIEW v1, v2",
+    )
+
+
+def test_indexes_for_which_nobody_waits(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        "CREATE TABLE t (a integer ENC, b integer ENC)",
+        "CREATE INDEX CONCURRENTLY i1 ON t (a)",
+        "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i2 ON t (b)",
+        "INSERT INTO t VALUES (1, 1), (2, 2)",
+        "INSERT INTO t VALUES (1, 1)",
+        "DROP INDEX CONCURRENTLY i1, i2",
+        "BEGIN",
+        "CREATE INDEX CONCURRENTLY i3 ON t (a)",
+        "ROLLBACK",
+        "DROP INDEX CONCURRENTLY IF EXISTS i2",
+        "REINDEX TABLE t",
+        "REINDEX (VERBOSE) INDEX CONCURRENTLY i1",
+        "REINDEX TABLE nowhere",
+        "BEGIN",
+        "REINDEX TABLE CONCURRENTLY t",
+        "ROLLBACK",
+        "INSERT INTO t VALUES (1, 1)",
+        "CREATE TEMP TABLE k (a integer)",
+        "CREATE INDEX CONCURRENTLY ON k (a)",
+    )
+
+
 def test_types_of_the_users(twin: PostgresTwin) -> None:
     _all(
         twin,
@@ -230,6 +293,28 @@ def test_types_of_the_users(twin: PostgresTwin) -> None:
         "DROP TABLE t",
         "DROP TYPE mood",
         "DROP DOMAIN posint",
+    )
+
+
+def test_ranges_and_rows_with_all_that_is_said_of_them(twin: PostgresTwin) -> None:
+    _all(
+        twin,
+        'CREATE TYPE letters AS RANGE (SUBTYPE = text, COLLATION = "C",'
+        " MULTIRANGE_TYPE_NAME = several)",
+        "CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi)",
+        'CREATE TYPE pair AS (a text COLLATE "C", b integer)',
+        "CREATE TABLE t (id integer, l letters ENC, s span ENC, m several ENC, p pair ENC)",
+        "INSERT INTO t VALUES (1, '[a,c)', '[1,2)', '{[a,b),[c,d)}', '(x,1)')",
+        "SELECT *, l @> 'B'::text, s @> 1.5::float8, (p).a < 'Y' FROM t",
+        "SELECT unnest(several(letters('a', 'b'), letters('d', 'e')))",
+        "SELECT letters('a', 'Z') @> 'b'::text",
+    )
+    twin.reopen()
+    _all(
+        twin,
+        "SELECT several(letters('A', 'b')) @> 'a'::text, l @> 'B'::text, (p).a < 'Y' FROM t",
+        "DROP TABLE t",
+        "DROP TYPE letters, span, pair",
     )
 
 
@@ -261,7 +346,14 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         "CREATE MATERIALIZED VIEW m AS SELECT 1",
         "CREATE TABLE c (x int) INHERITS (t)",
         "CREATE TABLE c (x int) PARTITION BY RANGE (x)",
+        "CREATE TABLE c (x box ENC, EXCLUDE USING gist (x WITH &&))",
+        "CREATE TABLE c (x int ENC, EXCLUDE USING btree (x WITH =))",
+        "ALTER TABLE t ADD EXCLUDE USING btree (n WITH =)",
         "CREATE SCHEMA s2 CREATE TABLE q (a int)",
+        "CREATE TYPE shell",
+        "ALTER TABLE t ADD CONSTRAINT later CHECK (n > 15) NOT VALID",
+        "CREATE TABLE c ()",
+        "CREATE TABLE c AS SELECT",
         "CREATE TEMP VIEW tv AS SELECT 1",
         "CREATE TEMP SEQUENCE ts",
         "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",

@@ -61,12 +61,15 @@ def twin() -> Iterator[PostgresTwin]:
     # statements
     "COPY t TO STDOUT", "COPY t FROM STDIN", "COPY t FROM '/etc/hostname'",
     "COPY (SELECT 1) TO PROGRAM 'cat'",
-    "LOCK TABLE t", "REINDEX TABLE t", "CLUSTER t", "GRANT SELECT ON t TO public",
+    "LOCK TABLE t", "REINDEX SCHEMA public", "CLUSTER t", "GRANT SELECT ON t TO public",
     "REVOKE ALL ON t FROM public", "DO $$ BEGIN DELETE FROM t; END $$", "CALL adds(1)",
     "PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'", "ROLLBACK PREPARED 'x'",
     "CREATE RULE r AS ON INSERT TO t DO ALSO (DELETE FROM t; DELETE FROM t)",
     "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION adds()",
     "ALTER SYSTEM SET work_mem = '1GB'", "ALTER ROLE postgres SET work_mem = '1GB'",
+    "SELECT", "SELECT FROM t UNION ALL SELECT FROM t",
+    "EXPLAIN (ANALYZE, COSTS OFF) SELECT 1", "SELECT name FROM pg_cursors", "TABLE pg_stats",
+    "SELECT count(*) FROM pg_stat_activity", "SELECT * FROM pg_lock_status()",
     "EXPLAIN (COSTS OFF) SELECT 1", "EXPLAIN VERBOSE SELECT 1",
     # settings
     "SET standard_conforming_strings = off", "SET client_encoding = 'LATIN1'", "SET ROLE other",

@@ -111,14 +111,40 @@ def test_a_timeout_ends_a_statement(twin: PostgresTwin) -> None:
     assert error.value.sqlstate == "57014"
 
 
-def test_no_definition_is_printed_for_this_session_alone(twin: PostgresTwin) -> None:
-    for setting in ("datestyle = German", "intervalstyle = sql_standard", "extra_float_digits = 0"):
-        twin.louver.execute(f"SET {setting}")
-        assert twin.on_louver("CREATE TABLE d (d date ENC DEFAULT '01.02.2020')").state == "0A000"
-        twin.louver.execute("RESET ALL")
-    run(twin, "SET datestyle = 'ISO, DMY'",
-        "CREATE TABLE d (i integer ENC, d date ENC DEFAULT '01/02/2020')", "RESET datestyle",
-        "INSERT INTO d VALUES (1)", "SELECT * FROM d", "DROP TABLE d")  # fmt: skip
+def test_definitions_mean_the_same_under_any_setting(twin: PostgresTwin) -> None:
+    run(twin, "SET datestyle = 'German, DMY'", "SET intervalstyle = sql_standard",
+        "SET extra_float_digits = 0",
+        "CREATE TABLE d (i integer ENC, d date ENC DEFAULT '01.02.2020', f float8 ENC DEFAULT"
+        " 0.1::float8 + 0.2::float8, v interval ENC DEFAULT '-1 2:03:04',"
+        " CHECK (d > '31.12.1999'))",
+        "CREATE VIEW w AS SELECT *, date '05.06.2021' AS x, 1.1::float8 * 3 AS y FROM d",
+        "INSERT INTO d (i) VALUES (1)", "SELECT * FROM d", "SELECT * FROM w")  # fmt: skip
+    twin.reopen()
+    run(twin, "RESET datestyle", "RESET intervalstyle", "RESET extra_float_digits",
+        "INSERT INTO d (i) VALUES (2)", "SELECT * FROM d", "SELECT * FROM w",
+        "INSERT INTO d (d) VALUES ('1999-01-01')", "SET datestyle = 'ISO, DMY'",
+        "ALTER TABLE d ALTER d SET DEFAULT '01/02/2021'", "RESET datestyle",
+        "INSERT INTO d (i) VALUES (3)", "SELECT * FROM d", "DROP VIEW w",
+        "DROP TABLE d")  # fmt: skip
+
+
+def test_values_of_execute_are_coerced_as_assigned(twin: PostgresTwin) -> None:
+    run(
+        twin,
+        "CREATE TABLE q (a text ENC, i int ENC, n numeric(10,2) ENC, d date ENC, l int[] ENC)",
+        "INSERT INTO q VALUES ('x', 1, 1.25, '2020-01-01', '{1,2}')",
+        "PREPARE p (text, int, boolean, smallint) AS"
+        " SELECT * FROM q WHERE a = $1 OR i = $2 OR $3 OR i = $4",
+        "EXECUTE p ('x', 5::smallint, false, 4)", "EXECUTE p ('y', 1.4, null, 4::bigint)",
+        "EXECUTE p (5::smallint, 10.5::float, 4::bigint, 'bytea')",
+        "EXECUTE p ('x', 'one', true, 1)", "EXECUTE p ('x', 'x'::text, true, 1)",
+        "PREPARE r (numeric, date, int[]) AS SELECT $1 + n, $2 - d, $3 || l FROM q",
+        "EXECUTE r (2, date '2021-01-01' + 3, array[7,8])",
+        "BEGIN", "SELECT now() IS NULL", "SAVEPOINT a", "EXECUTE p ('x', 1 / 0, true, 1)",
+        "ROLLBACK TO a", "EXECUTE p ('x', 1, true, 1)", "ROLLBACK",
+        "CREATE TABLE q AS SELECT 1 / 0", "CREATE TABLE IF NOT EXISTS q AS SELECT 1 / 0",
+        "DEALLOCATE ALL", "DROP TABLE q",
+    )  # fmt: skip
 
 
 def test_louvers_own_settings(twin: PostgresTwin) -> None:

@@ -88,6 +88,92 @@ def test_statements_without_their_transaction(twin: PostgresTwin) -> None:
     )  # fmt: skip
 
 
+def test_the_time_stands_still_where_a_text_means_it(twin: PostgresTwin) -> None:
+    run(
+        twin,
+        "CREATE TABLE times (at timestamp ENC, day date ENC)",
+        "BEGIN",
+        "INSERT INTO times VALUES ('now', 'today')",
+        "SELECT pg_sleep(0.01)",
+        "INSERT INTO times VALUES ('now', 'tomorrow')",
+        "SELECT count(*), count(DISTINCT at), bool_and(at <= timestamp 'now') FROM times",
+        "COMMIT",
+    )
+    run(twin, "BEGIN")
+    for _ in range(2):
+        assert not twin.differs("INSERT INTO times VALUES ($1, $2)", ("now", "yesterday"))
+    run(
+        twin,
+        "SELECT count(DISTINCT at) FROM times WHERE day = 'yesterday'",
+        "COMMIT",
+        "DROP TABLE times",
+    )
+
+
+def test_what_is_said_within_a_savepoint_ends_with_it(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "SAVEPOINT x", "SET TRANSACTION READ ONLY", "INSERT INTO t VALUES (1)",
+        "ROLLBACK TO x", "SHOW transaction_read_only", "INSERT INTO t VALUES (2)",
+        "SAVEPOINT y", "SET TRANSACTION READ ONLY", "RELEASE y", "SHOW transaction_read_only",
+        "INSERT INTO t VALUES (3)", "ROLLBACK",
+    )  # fmt: skip
+
+
+def test_statements_by_themselves_only_read(twin: PostgresTwin) -> None:
+    run(
+        twin,
+        "CREATE TEMP TABLE own (a int)",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "DROP TABLE t",
+        "INSERT INTO t VALUES (1)",
+        "CREATE TABLE other (a int ENC)",
+        "CREATE SEQUENCE others",
+        "ALTER TABLE t ADD other int ENC",
+        "TRUNCATE t",
+        "COMMENT ON TABLE t IS 'x'",
+        "INSERT INTO own VALUES (1)",
+        "SELECT * FROM own",
+        "BEGIN READ WRITE",
+        "INSERT INTO t VALUES (9)",
+        "ROLLBACK",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+        "SET default_transaction_read_only = on",
+        "INSERT INTO t VALUES (1)",
+        "RESET default_transaction_read_only",
+        "DROP TABLE own",
+        ALL,
+    )
+
+
+def test_a_cursor_computes_when_it_is_fetched(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "INSERT INTO t VALUES (2)", "SAVEPOINT a",
+        "DECLARE c CURSOR FOR SELECT 1 / (id - id) FROM t ORDER BY id", "SELECT 1",
+        "SAVEPOINT b", "FETCH 1 FROM c", "ROLLBACK TO b", "FETCH 1 FROM c", "ROLLBACK TO a",
+        "DECLARE c CURSOR FOR SELECT nope FROM t", "ROLLBACK",
+    )  # fmt: skip
+
+
+def test_a_cursor_that_does_not_scroll(twin: PostgresTwin) -> None:
+    run(
+        twin, "BEGIN", "DECLARE c NO SCROLL CURSOR FOR SELECT generate_series(1, 10)",
+        "FETCH FROM c", "FETCH ABSOLUTE 4 FROM c", "MOVE RELATIVE 1 IN c", "SAVEPOINT a",
+    )  # fmt: skip
+    for move in ("ABSOLUTE 5", "ABSOLUTE 0", "LAST", "0", "RELATIVE 0", "PRIOR", "BACKWARD ALL"):
+        run(
+            twin, "DECLARE d NO SCROLL CURSOR FOR SELECT generate_series(1, 10)",
+            "FETCH 5 FROM d", "SAVEPOINT b", f"FETCH {move} FROM d", "ROLLBACK TO b",
+            "FETCH 1 FROM d", "ROLLBACK TO a",
+        )  # fmt: skip
+    run(twin, "FETCH ALL FROM c", "ROLLBACK")
+
+
+def test_what_cannot_be_cut_into_words_is_postgresql_s_error(twin: PostgresTwin) -> None:
+    for sql in (r"SELECT U&'\061'", r"SELECT E'\u061'", r"SELECT E'\U0000db99\U00000061'",
+                r"SELECT U&'+0061' UESCAPE '+'"):  # fmt: skip
+        run(twin, sql, "BEGIN", sql, "SELECT 1", "ROLLBACK")
+
+
 def test_modes(twin: PostgresTwin) -> None:
     run(
         twin, "BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE, NOT DEFERRABLE",

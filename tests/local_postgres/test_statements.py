@@ -132,6 +132,42 @@ def test_changes_say_what_they_read(declared: PostgresLocalEngine) -> None:
     assert not reach.read.only_selects
 
 
+@pytest.mark.parametrize("sql", [
+    "INSERT INTO t SELECT g, int4range(g, g + 1)::text FROM generate_series(1, 9) AS g",
+    "INSERT INTO t (a) VALUES (upper(numrange(1.1, 2.2))::text)",
+    "UPDATE t SET a = to_char(now(), 'YYYY') || repeat(a, 2) WHERE id = ANY (ARRAY[1, 2])",
+    "UPDATE t SET a = to_tsvector('english', a)::text FROM w WHERE w.id = t.id",
+    "INSERT INTO t (id) VALUES (tree())",
+    "MERGE INTO t USING other.t AS o ON o.id = t.id WHEN MATCHED THEN UPDATE SET a = format('x')",
+    "DELETE FROM t WHERE date '2026-01-01' + id > now()",
+])  # fmt: skip
+def test_what_depends_on_rows_alone(declared: PostgresLocalEngine, sql: str) -> None:
+    assert statements(declared).depends_on_rows_alone(sql)
+
+
+@pytest.mark.parametrize("sql", [
+    "INSERT INTO t (a) SELECT relname FROM pg_class",
+    "INSERT INTO t (a) SELECT column_name FROM information_schema.columns",
+    "INSERT INTO t (a) SELECT pg_get_viewdef('w'::regclass)",
+    "INSERT INTO t (a) VALUES (pg_get_expr(NULL, 0))",
+    "INSERT INTO t (a) VALUES (current_setting('app.user'))",
+    "INSERT INTO t (a) VALUES (current_query())",
+    "INSERT INTO t (a) VALUES (format_type(23, NULL))",
+    "INSERT INTO t (id) VALUES ('w'::regclass::oid::int)",
+    "INSERT INTO t (a) SELECT id::oid::regclass::text FROM other.t",
+    "INSERT INTO t (a) VALUES ((ARRAY['t']::regclass[])::text)",
+    "INSERT INTO t (a) VALUES (pg_partition_root('t')::text)",
+    "INSERT INTO t (id) SELECT hidden()",
+    "INSERT INTO t (id) SELECT block()",
+    "UPDATE t SET a = 'x' WHERE id === 1",
+    "UPDATE t SET a = ctid::text",
+    "CREATE TABLE u (a int)",
+    "INSERT INTO nowhere VALUES (1)",
+])  # fmt: skip
+def test_what_may_read_the_schema(declared: PostgresLocalEngine, sql: str) -> None:
+    assert not statements(declared).depends_on_rows_alone(sql)
+
+
 def test_functions_say_what_they_are(declared: PostgresLocalEngine) -> None:
     reach = statements(declared).reach("SELECT random(), block(), lower(a), tree() FROM t")
     said = {(f.name, f.volatility, f.language, f.is_own) for f in reach.functions}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -106,7 +106,14 @@ def rehearsed(
 
 
 def rules(context: Context, table: Table) -> Rules:
-    """The constraints of a table, as the local DuckDB states them."""
+    """The constraints of a table, as the local engine states them, without foreign keys that the
+    statement which runs is not checked by.
+    """
+    known = _whole(context, table)
+    return _checked_now(context, table, known) if context.state.deferred else known
+
+
+def _whole(context: Context, table: Table) -> Rules:
     memory = context.state.cache(_Memory)
     schema = hash(tuple([o.sql for o in context.catalog.objects if o.kind != "SEQUENCE"]))
     if memory.schema != schema:
@@ -116,6 +123,21 @@ def rules(context: Context, table: Table) -> Rules:
         known = memory.rules[table.key] = _rules(context, table)
     require_no_variable(context, known.deciding, f"Which rows {table.label} holds")
     return known
+
+
+def _checked_now(context: Context, table: Table, known: Rules) -> Rules:
+    """Rules without the keys that are deferred; rows that follow those that they refer to do so at
+    once.
+    """
+    deferred, children = context.state.deferred, []
+    for position in known.children:
+        child = context.catalog.table(*position)
+        keys = _whole(context, child).foreign if child is not None else []
+        own = [key for key in keys if parent_of(context, key).id == table.id]
+        if any(key.acts or key.path not in deferred for key in own):
+            children.append(position)
+    foreign = [key for key in known.foreign if key.path not in deferred]
+    return replace(known, foreign=foreign, children=children)
 
 
 def require_no_variable(context: Context, texts: Iterable[str], what: str) -> None:
@@ -151,7 +173,13 @@ def _rules(context: Context, table: Table) -> Rules:
         elif kind == "FOREIGN KEY":
             texts.append(known.text)
             parent = (known.parent_schema or table.schema, known.parent)
-            entries.foreign.append(ForeignKey(columns, parent, known.parent_columns, known.acts))
+            path = f"{quoted(table.schema)}.{quoted(known.name)}"
+            entries.foreign.append(
+                ForeignKey(
+                    columns, parent, known.parent_columns, known.acts, known.name, path,
+                    known.is_deferrable, known.is_deferred,
+                )
+            )  # fmt: skip
     for listed in schema.unique_indexes(table.key):
         bare = {fold(c.name): quoted(c.name) for c in table.columns}
         bare |= {fold(name): name for name in bare.values()}
@@ -248,7 +276,7 @@ def acts(context: Context, parent: Table, child: Table) -> bool:
     """Whether rows of one table change with those of another that they refer to."""
     return any(
         foreign.acts and parent_of(context, foreign).id == parent.id
-        for foreign in rules(context, child).foreign
+        for foreign in _whole(context, child).foreign
     )
 
 

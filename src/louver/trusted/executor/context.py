@@ -106,10 +106,12 @@ class Context:
         """Run a statement that another one contains."""
         return self.runner(self, text, parameters)
 
-    def fix_time(self, tokens: Sequence[Token]) -> None:
+    def fix_time(self, tokens: Sequence[Token], parameters: Sequence[object] = ()) -> None:
         """Within a transaction the time stands still for the statements that ask for it."""
         state, generation = self.state, self.local.generation
-        if state.fixed != generation and transaction_time.reads_time(self.catalog, tokens):
+        if state.fixed != generation and transaction_time.reads_time(
+            self.catalog, tokens, parameters
+        ):
             self.local.fix_time(state.began)
             state.fixed = generation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from sqlglot.tokens import Token
 
@@ -18,6 +19,7 @@ from louver.trusted.executor.define import temporary_tables
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
 
+Done = TypeVar("Done")
 Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
 select = queries.select
 
@@ -120,6 +122,7 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
+_INDEXED = ("CREATE", "DROP")
 _REFUSED = {"INSTALL", "LOAD", "REINDEX", "GRANT", "REVOKE", "SAVEPOINT", "LOCK", "REFRESH"}
 #: Options of readers of CSV that make tables in the DuckDB that reads; locally they would go at
 #: once.
@@ -155,6 +158,17 @@ def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
     return known
 
 
+def reworded(
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
+) -> tuple[lexer.Text, Sequence[Token]]:
+    """A statement without words that mean nothing here."""
+    if not spoken().has_own_statements or keyword(tokens[0].text if tokens else "") not in _INDEXED:
+        return text, tokens
+    from louver.trusted.executor.postgres import language
+
+    return language.reworded(context, text, tokens)
+
+
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: what its language forbids."""
     if spoken().has_own_statements:
@@ -163,12 +177,32 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
         language.admit(context, text, tokens)
 
 
+def deferring(context: Context, run: Callable[[], Done]) -> Done:
+    """Run a statement; again where it breaks a key that its language checks later."""
+    try:
+        return run()
+    except errors.IntegrityError as error:
+        if not (spoken().has_own_statements and context.in_transaction):
+            raise
+        from louver.trusted.executor.postgres import deferrals
+
+        return deferrals.again(context, error, run)
+
+
 def ran(context: Context, tokens: Sequence[Token]) -> None:
     """After a statement has run: what follows in its language."""
     if spoken().has_own_statements:
         from louver.trusted.executor.postgres import language
 
         language.ran(context, tokens)
+
+
+def unread(context: Context, text: lexer.Text, error: errors.Error) -> None:
+    """Of a statement that cannot be cut into words: raises what its language says instead."""
+    if spoken().has_own_statements:
+        from louver.trusted.executor.postgres import language
+
+        language.unread(context, text, error)
 
 
 def failed(context: Context, error: errors.Error) -> None:

@@ -118,6 +118,9 @@ def _planned(
     clock = Clock()
     with clock.step("plan"):
         plan, shape = context.planner.plan(text, parameters, context.catalog, settings, tokens)
+    if not (plan.names or pivots(tokens)):
+        # Arrow does not count rows without columns.
+        raise errors.make("sql.unsupported", statement="A query without columns")
     secret = plan.reads_secret or context.state.origins.is_secret
     if secret and sequence_draws.draws(context.catalog, tokens):
         sequence_draws.require(

@@ -108,7 +108,11 @@ class Session:
             for text in split(sql, parameters):
                 values, frames = bound(text, parameters), dict[str, object]()
                 if resolve is not None:
-                    text, values, frames = resolve(text, values)
+                    try:
+                        text, values, frames = resolve(text, values)
+                    except errors.Error as error:
+                        dispatch.unread(self.context, text, error)
+                        raise
                 try:
                     with self.local_data(frames):
                         answer = self.run(text, values)
@@ -226,18 +230,19 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
     known = repeated.find(context.state, text)
     if known is not None:
         try:
-            answer = repeated.run(context, known, parameters)
+            answer = dispatch.deferring(context, lambda: repeated.run(context, known, parameters))
         except errors.Error as error:
             _failed(context, error)
             raise
         if answer is not None:
             return answer
-    results, state = lexer.tokens(text.plain), context.state
+    text, results = dispatch.reworded(context, text, lexer.tokens(text.plain))
+    state = context.state
     handler = dispatch.handler(results, context)
     if state.aborted and handler is not dispatch.control:
         raise errors.make("transaction.aborted")
     if state.in_transaction:
-        context.fix_time(results)
+        context.fix_time(results, parameters)
     else:
         transaction.refresh(context, results)
     if context.local.files.known:
@@ -246,7 +251,9 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
         local_frames.require_readable(context, text, results)
     dispatch.admit(context, text, results)
     try:
-        answer = _repeated(context, handler, text, results, parameters)
+        answer = dispatch.deferring(
+            context, lambda: _repeated(context, handler, text, results, parameters)
+        )
         dispatch.ran(context, results)
         counted = answer.rows is None and keyword(results[0].text) in _CHANGES
         if counted and context.local.is_pivot_by_rows(text.home, results):

@@ -141,6 +141,8 @@ class State:
     warned_plain: bool = False
     #: whether the open transaction only reads
     read_only: bool = False
+    #: whether statements outside of transactions change nothing
+    only_reads: bool = False
     #: whether the connection may change the database and its ledger
     writable: bool = True
     #: what fails now has changed nothing: the transaction goes on
@@ -151,6 +153,12 @@ class State:
     savepoints: list[Savepoint] = field(default_factory=list)
     #: what else ends with the open transaction
     endings: list[Ending] = field(default_factory=list)
+    #: what must hold before the open transaction commits; one that fails undoes it
+    checks: list[Callable[[], None]] = field(default_factory=list)
+    #: the foreign keys, by their paths, that the statement which runs is not checked by
+    deferred: frozenset[str] = frozenset()
+    #: what every transaction ends with
+    lasting: list[Ending] = field(default_factory=list)
     #: whether the open transaction was asked to be serializable
     serializable: bool = False
     #: whether no query and no change has run in it
@@ -174,8 +182,9 @@ class State:
     def ended(self, committed: bool) -> None:
         """The transaction has ended."""
         endings, self.endings = self.endings, []
+        self.checks.clear()
         self.savepoints.clear()
-        for ending in endings:
+        for ending in (*endings, *self.lasting):
             ending(committed)
 
     def cache(self, kind: type[Cache]) -> Cache:

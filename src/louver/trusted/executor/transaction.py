@@ -141,8 +141,8 @@ def require_writable(context: Context) -> None:
     """Refuse a change where connection or transaction only reads, which ends the latter."""
     if not context.state.writable:
         raise errors.make("connection.read_only")
-    if context.in_transaction and context.state.read_only:
-        context.state.aborted = True
+    if context.state.read_only if context.in_transaction else context.state.only_reads:
+        context.state.aborted = context.in_transaction
         raise errors.make("transaction.read_only")
 
 
@@ -156,6 +156,8 @@ def commit(context: Context) -> None:
         if spoken().fails_whole:
             return
         raise errors.make("transaction.aborted")
+    for check in state.checks:
+        check()
     saved, state.saved = state.saved, None
     context.release_time()
     try:

@@ -35,6 +35,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.row_writer import hides_rows, send
 from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.levels import allows
 
@@ -86,7 +87,10 @@ def truncate(
     table = context.catalog.named(schema, name)
     if table is None or end != len(words.tokens):
         return _not_ours(context, words)
-    return empty(context, words, table)
+    answer = empty(context, words, table)
+    if spoken().has_own_statements:
+        answer.affected = -1  # PostgreSQL does not say how many rows there were
+    return answer
 
 
 def empty(context: Context, words: statement_parts.Words, table: Table) -> Answer:

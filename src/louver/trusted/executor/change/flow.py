@@ -153,7 +153,11 @@ def _judged(
         t.has_encrypted for t in catalog.tables.values()
     ):
         return Verdict(())
-    reads = Reads(catalog, parse(words.plain), reading, table, context.state.origins)
+    whole, _ = words.text(0, len(words.tokens))
+    reads = Reads(
+        catalog, parse(words.plain), reading, table, context.state.origins,
+        lambda: context.local.statements.depends_on_rows_alone(whole),
+    )  # fmt: skip
     sequence_draws.require(reads, words.tokens)
     rules = constraint_check.rules(context, table)
     target = information_flow.Target(table, rules.defaults, rules.key_columns())

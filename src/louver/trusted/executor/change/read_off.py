@@ -34,11 +34,17 @@ def run(
 ) -> Answer:
     """Run a statement locally over the rows that it needs, by table, and send what differs."""
     tables = [context.catalog.by_id(other) for other in plan.rehearsed]
+    # In the order in which they came, as a key that a statement gives from row to row needs it.
+    held = {other: rows.sort_by(ROW_ID) for other, rows in held.items()}
     sql, values = words.text(0, len(words.tokens))
     with clock.step("home"), context.local.rehearsal() as connection:
         context.local.temporary.fill(plan.names)
         filled = [filled_of(connection, plan, table, held) for table in tables]
-        outcome = context.local.effect_of(connection, filled, sql, values)
+        deferred = sorted(context.state.deferred)
+        if deferred:
+            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            connection.execute(f"SET CONSTRAINTS {', '.join(deferred)} DEFERRED")
+        outcome = context.local.effect_of(connection, filled, sql, values, deferred=bool(deferred))
     answer = Answer(outcome.rows, outcome.columns, outcome.affected)
     if outcome.rows is None:
         answer = Answer(affected=outcome.affected)

@@ -24,7 +24,6 @@ from louver.trusted.executor.define import (
     postgres_forms,
     temporary_objects,
 )
-from louver.trusted.executor.define import temporary_tables as tables_temporary
 from louver.trusted.executor.local import object_texts
 from louver.trusted.executor.schema import (
     declarations,
@@ -55,12 +54,16 @@ def create(
     start = head.read(tokens)
     postgres_forms.require_new(context, start, text.home, tokens)
     if start.temporary and start.kind == "TABLE":
-        return tables_temporary.create(context, text, tokens, parameters, start.target[1])
+        from louver.trusted.executor.define import temporary_endings
+
+        return temporary_endings.create(context, text, tokens, parameters, start.target[1])
     position = temporary_objects.resolved(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)
     kind = "MACRO TABLE" if table_macro else start.kind
-    if start.conditional and objects.exists(context, kind, position):
-        # Nothing is made, but the statement may be wrong.
+    filled = start.kind == "TABLE" and bool(create_as.query_of(tokens, start.end))
+    filled = filled and spoken().prints_objects
+    if (start.conditional or filled) and objects.exists(context, kind, position):
+        # Nothing is made, but the statement may be wrong, and is before its query runs.
         sql = text.home
         if start.kind == "TABLE" and (not text.parameters or create_as.query_of(tokens, start.end)):
             # No placeholder precedes a clause, so both texts are alike up to there.
@@ -151,6 +154,7 @@ def _at_home(
         change = objects.run(context, text.home, values, macros=start.kind == "MACRO")
         if table is not None and rows_before is not None and not rehearsed:
             fill.tried(context, table, rows_before, text.home)
+        objects.name_functions(catalog, change)
         objects.forget(context, catalog, change.removed)
         objects.refresh(context, catalog, change.altered)
         for key, schema, name in change.added:

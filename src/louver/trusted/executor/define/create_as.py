@@ -142,7 +142,10 @@ def lineage(context: Context, query: lexer.Text, tokens: Sequence[Token]) -> Sou
     counts as one. Refuses a query whose number of rows would tell values.
     """
     catalog = federation.catalog_of(context, tokens)
-    reads = Reads(catalog, trees.parse(query.plain), tokens, None, context.state.origins)
+    reads = Reads(
+        catalog, trees.parse(query.plain), tokens, None, context.state.origins,
+        lambda: context.local.statements.depends_on_rows_alone(query.home),
+    )  # fmt: skip
     relation = information_flow.of_query(reads)
     permit.require_counts(catalog.tables.values(), relation.rows.counted, "the new table")
     return Sources(catalog, relation)

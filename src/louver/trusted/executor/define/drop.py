@@ -44,6 +44,7 @@ def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
         change = objects.run(context, text.home, macros=macros)
         indexed = _tables_of_indexes(catalog, change.removed)
         before = [indexes.wanted(catalog, table) for table in indexed]
+        objects.name_functions(catalog, change)
         objects.forget(context, catalog, change.removed)
         objects.follow(context, catalog, change)
         for table, former in zip(indexed, before, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from louver import errors
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.policy_spelling import require_spelled
 from louver.trusted.executor.schema import head, objects, tables
@@ -17,6 +18,8 @@ def described(context: Context, schema: str, name: str) -> list[tuple[str, str]]
     """
     columns = objects.described(context, schema, name)
     names = [column for column, _ in columns]
+    if not names:
+        raise errors.make("sql.unsupported", statement="A table without columns")
     head.refuse_reserved(*names)
     tables_known = [table.label for table in context.catalog.tables.values()]
     require_spelled(context.policy, tables.label_of(schema, name), names, tables_known)

@@ -60,6 +60,9 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
             raise errors.make("sql.unsupported", statement=f"CREATE TABLE with {min(refused)}")
     if start.kind == "MACRO":
         _require_function(sql, tokens)
+    is_type = start.kind == "TYPE" and keyword(tokens[1].text) == "TYPE"
+    if is_type and [keyword(t.text) for t in tokens[start.end :]][:1] != ["AS"]:
+        raise errors.make("sql.unsupported", statement="CREATE TYPE of a base type")
     if start.kind == "TYPE" and not spoken().names_objects.isdisjoint(fold(t.text) for t in tokens):
         # A number that means another object in the next session.
         statement = "A type over one whose values are objects of the schema"
@@ -123,6 +126,10 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if start.kind == "TYPE" and (words[:2] != ["ADD", "VALUE"] and words[:2] != ["RENAME", "TO"]):
         # Values of the type are kept as they were written.
         raise errors.make("sql.unsupported", statement=f"ALTER TYPE {' '.join(words[:2])}")
+    if start.kind == "TYPE" and words[:2] == ["ADD", "VALUE"] and context.in_transaction:
+        # PostgreSQL forbids to use it before COMMIT.
+        statement = "ALTER TYPE ADD VALUE within a transaction"
+        raise errors.make("sql.unsupported", statement=statement)
     if start.kind == "SCHEMA" or words[:2] == ["SET", "SCHEMA"]:
         statement = f"ALTER {start.kind} {'SET SCHEMA' if start.kind != 'SCHEMA' else ''}".strip()
         raise errors.make("sql.unsupported", statement=statement)
@@ -139,6 +146,29 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if len(parts) > 1 and TokenType.USING in {token.token_type for token in action}:
         statement = "ALTER TABLE with USING beside other actions (write one statement for each)"
         raise errors.make("sql.unsupported", statement=statement)
+
+
+def require_temporary(context: Context, tokens: Sequence[Token]) -> None:
+    """Refuse forms of temporary tables that would not come along to another local engine."""
+    words = [keyword(token.text) for token in tokens]
+    if not context.local.dialect.prints_objects or words[0] not in ("CREATE", "ALTER"):
+        return
+    if "DEFERRABLE" in words or "INITIALLY" in words:
+        # Each statement on them is a transaction of the local engine.
+        raise errors.make("sql.unsupported", statement="DEFERRABLE of a TEMP table")
+    if words[0] == "CREATE":
+        brackets = [word for word in words if word in "()"]
+        if (
+            "TABLE" in words[:4]
+            and brackets[:2] == ["(", ")"]
+            and words[words.index("(") + 1] == ")"
+        ):
+            raise errors.make("sql.unsupported", statement="A TEMP table without columns")
+        return
+    _, at = head.names(tokens, 4 if words[2:4] == ["IF", "EXISTS"] else 2)
+    refused = {keyword(part[0].text) for part in actions(tokens[at:]) if part} & _REFUSED
+    if refused:
+        raise errors.make("sql.unsupported", statement=f"ALTER TABLE {min(refused)}")
 
 
 def actions(action: Sequence[Token]) -> list[Sequence[Token]]:

@@ -16,8 +16,10 @@ from louver.names import fold, keyword
 from louver.trusted.executor import federation, select, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import postgres_forms
 from louver.trusted.executor.define.temporary_objects import views_of
 from louver.trusted.planner.planner import home_values
+from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar, relation, sequence_draws
 from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, tables_named
@@ -56,6 +58,8 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
         words = [keyword(token.text) for token in tokens]
         at = words.index("ON") if "INDEX" in words[:3] and "ON" in words else 0
         verb = "ALTER" if at else ""
+    if verb == "DROP" and keyword(tokens[1].text if tokens[1:] else "") == "INDEX":
+        return known.has_index(_name(tokens, 2))
     return verb in _VERBS and _name(tokens, at + 1) in known.names
 
 
@@ -78,7 +82,9 @@ def create(
     """Run CREATE [OR REPLACE] TEMP TABLE."""
     if any(fold(table.name) == name for table in context.catalog.tables.values()):
         raise errors.make("table.temporary", table=name)
-    if any(keyword(t.text) == "GENERATED" for t in tokens):
+    if not context.local.dialect.prints_objects and any(
+        keyword(t.text) == "GENERATED" for t in tokens
+    ):
         raise errors.make("sql.unsupported", statement="A generated column of a TEMP table")
     return change(context, text, tokens, parameters, fresh=name)
 
@@ -91,6 +97,8 @@ def change(
     fresh: str = "",
 ) -> Answer:
     """Run a statement that makes or changes a temporary table."""
+    text, tokens = _without_enc(text, tokens)
+    postgres_forms.require_temporary(context, tokens)
     if federation.mentions(context, tokens):
         statement = "A change of a TEMP table that reads attached tables"
         raise errors.make("sql.unsupported", statement=statement)
@@ -125,8 +133,23 @@ def change(
     context.state.flows.clear()
     if any(keyword(token.text) == "RETURNING" for token in tokens):
         return Answer(rows, home.last_columns, rows.num_rows)
+    if context.local.dialect.has_own_statements and keyword(tokens[0].text) == "TRUNCATE":
+        return Answer()
     counted = rows.num_rows == 1 and rows.column_names == ["Count"]
     return Answer(affected=rows.column(0)[0].as_py() if counted else home.last_affected)
+
+
+def _without_enc(text: lexer.Text, tokens: Sequence[Token]) -> tuple[lexer.Text, Sequence[Token]]:
+    """A definition without ENC: its rows never leave the machine. No placeholder precedes a clause,
+    so both texts are alike up to there.
+    """
+    if keyword(tokens[0].text) not in _DEFINES:
+        return text, tokens
+    said = declare.strip_enc(text.plain, tokens)
+    if not said.cuts:
+        return text, tokens
+    home = declare.strip_enc(text.home, tokens).sql
+    return lexer.Text(home, said.sql, text.parameters), lexer.tokens(said.sql)
 
 
 def _declares(tree: exp.Expr | None) -> bool:

@@ -34,6 +34,10 @@ class CarriedTables(ABC):
     def restore(self, state: TemporaryState) -> None:
         """Have these and no others."""
 
+    def has_index(self, _name: str) -> bool:
+        """Whether an index of this folded name is of a temporary table, where that counts."""
+        return False
+
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name a temporary table."""
         return not self.names.isdisjoint(words)

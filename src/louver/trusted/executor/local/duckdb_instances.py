@@ -145,7 +145,13 @@ class DuckDBInstances:
             _undo(connection)
 
     def effect_of(
-        self, _: LocalConnection, __: Sequence[Filled], ___: str, ____: Parameters = ()
+        self,
+        _: LocalConnection,
+        __: Sequence[Filled],
+        ___: str,
+        ____: Parameters = (),
+        *,
+        deferred: bool = False,  # noqa: ARG002
     ) -> Outcome:
         """See `Binder`; DuckDB has a text for each form of change (`change.changing`)."""
         raise errors.make("internal", detail="DuckDB does not read changes off")

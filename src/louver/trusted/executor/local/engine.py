@@ -40,6 +40,9 @@ class TemporaryTables(Protocol):
     def names(self) -> frozenset[str]:
         """Their folded names."""
 
+    def has_index(self, name: str) -> bool:
+        """Whether an index of this folded name is of a temporary table, where that counts."""
+
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name one."""
 
@@ -202,9 +205,12 @@ class Binder(Protocol):
         filled: Sequence[Filled],
         sql: str,
         parameters: Parameters = (),
+        *,
+        deferred: bool = False,
     ) -> Outcome:
         """What a user's own change does to rows, within a `rehearsal`, read off each table: of an
-        engine whose dialect ``reads_off``.
+        engine whose dialect ``reads_off``. Constraints that are ``deferred`` in the rehearsal are
+        not checked.
         """
 
     def met_by(

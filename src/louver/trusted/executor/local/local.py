@@ -60,6 +60,10 @@ class Constraint:
     parent_schema: str = ""
     #: whether a foreign key says what becomes of its rows, with those that they refer to
     acts: bool = False
+    name: str = ""
+    #: whether it may be checked when a transaction ends, and is unless somebody says otherwise
+    is_deferrable: bool = False
+    is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,11 @@ class ForeignKey:
     parent_columns: tuple[str, ...]
     #: whether rows change with those that they refer to: ON DELETE or ON UPDATE
     acts: bool = False
+    name: str = ""
+    #: the name with its schema, as SQL
+    path: str = ""
+    is_deferrable: bool = False
+    is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +234,23 @@ class Statements(Protocol):
         """
         return (), ()
 
+    def coerced(self, _expressions: Sequence[str], _types: Sequence[str]) -> pa.Table:
+        """The values of expressions as those of placeholders of these types, and behind them their
+        texts, as one row: of an engine that has such.
+        """
+        return pa.table({})
+
     def refused(self, _sql: str) -> str:
         """What a query or change does, or asks for, that is of the engine that runs it, and so not
         to be had of a local one: its name for the user. "" of none.
         """
         return ""
+
+    def depends_on_rows_alone(self, _sql: str) -> bool:
+        """Whether a query or change reads nothing but rows of tables that it names: not the schema,
+        settings, variables or its own text. False where the engine does not know.
+        """
+        return False
 
     def exact_value(self, expression: str) -> tuple[bool, object]:
         """The Python value of a constant expression, and whether it means the same again."""

@@ -6,13 +6,14 @@ the functions that tell it are covered by macros of one moment, in those transac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import zip_longest
 
 import duckdb
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.planner.sql import lexer
@@ -31,13 +32,27 @@ _MACROS = {
 }
 NAMES = frozenset(_MACROS)
 _CALLED = {*_MACROS, "ago"}
+_SPECIAL = frozenset(("now", "today", "tomorrow", "yesterday"))
+_WORDS = re.compile("[a-z]+")
+_LONGEST_TIME = 64
 _BARE = {"current_timestamp", "current_time", "current_date", "localtimestamp", "localtime"}
 
 
-def reads_time(catalog: Catalog, tokens: Sequence[Token]) -> bool:
-    """Whether a statement may ask for the time, itself or by a default, a view or a macro."""
+def reads_time(
+    catalog: Catalog, tokens: Sequence[Token], parameters: Sequence[object] = ()
+) -> bool:
+    """Whether a statement may ask for the time, itself or by a value, default, view or macro."""
     kinds = ("TABLE", "VIEW", "MACRO")
-    return _ask(tokens) or any(_asks(o.sql) for o in catalog.objects if o.kind in kinds)
+    return (
+        _ask(tokens)
+        or any(_means_time(value) for value in parameters if isinstance(value, str))
+        or any(_asks(o.sql) for o in catalog.objects if o.kind in kinds)
+    )
+
+
+def _means_time(text: str) -> bool:
+    """Whether a text may be a time that depends on the clock, as in PostgreSQL."""
+    return len(text) <= _LONGEST_TIME and not _SPECIAL.isdisjoint(_WORDS.findall(fold(text)))
 
 
 @lru_cache(4_096)
@@ -50,6 +65,8 @@ def _ask(tokens: Sequence[Token]) -> bool:
     for token, following in zip_longest(tokens, tokens[1:]):
         word = fold(token.text)
         called = following is not None and following.text == "("
+        if token.token_type == TokenType.STRING and _means_time(token.text):
+            return True
         if word in _BARE or (called and word in _CALLED):
             return True
     return False

@@ -16,7 +16,7 @@ from louver.names import keyword
 from louver.trusted.executor import savepoints, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import cursors, given, notify
+from louver.trusted.executor.postgres import cursors, deferrals, given, notify
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
@@ -67,13 +67,25 @@ def control(
         name = words.name()
         words.ends()
         _require_usable(context, "SAVEPOINT")
-        savepoints.add(context, name, {given.Given: given.copied(context)})
+        modes_now = context.state.cache(Characteristics).open
+        savepoints.add(
+            context,
+            name,
+            {
+                given.Given: given.copied(context),
+                Characteristics: modes_now,
+                deferrals.Deferrals: deferrals.of(context).copied(),
+            },
+        )
     else:
         words.takes("SAVEPOINT")
         name = words.name()
         words.ends()
         _require_usable(context, "RELEASE SAVEPOINT")
-        savepoints.release(context, _position(context, name))
+        position = _position(context, name)
+        before = context.state.savepoints[position].states[Characteristics]
+        savepoints.release(context, position)
+        _again(context, before)
     return Answer()
 
 
@@ -121,8 +133,19 @@ def set_default(context: Context, modes: Modes) -> None:
     if modes.level == "SERIALIZABLE":
         # Statements outside of a transaction would have to be such transactions too.
         refuse("SERIALIZABLE as the default of a session")
-    own = context.state.cache(Characteristics)
-    own.default = modes.over(own.default)
+    take_default(context, modes.over(context.state.cache(Characteristics).default))
+
+
+def take_default(context: Context, modes: Modes) -> None:
+    """The same of modes that are all said; statements outside of transactions have them too."""
+    context.state.cache(Characteristics).default = modes
+    context.state.only_reads = bool(modes.read_only)
+
+
+def _again(context: Context, modes: Modes) -> None:
+    """What was said of the transaction since a savepoint ends with it."""
+    context.state.cache(Characteristics).open = modes
+    context.state.read_only = bool(modes.read_only)
 
 
 def begin(context: Context, modes: Modes) -> None:
@@ -177,6 +200,8 @@ def _undo_to(context: Context, name: str) -> None:
         raise said("25P01", "ROLLBACK TO SAVEPOINT can only be used in transaction blocks")
     point = savepoints.undo_to(context, _position(context, name))
     given.restore(context, point.states[given.Given])
+    deferrals.restore(context, point.states[deferrals.Deferrals])
+    _again(context, point.states[Characteristics])
     cursors.undone_to(context, len(context.state.savepoints))
     notify.undone_to(context, len(context.state.savepoints))
 

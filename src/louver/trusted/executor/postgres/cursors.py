@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot.tokens import Token
 
+from louver import errors
 from louver.names import keyword
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -35,10 +36,16 @@ class Cursor:
     #: how many savepoints there were; None of one whose transaction was committed
     depth: int | None
     at: int = 0
+    #: whether a FETCH of it has failed, after which PostgreSQL runs it no more
+    failed: bool = False
+    #: what its query raises
+    failure: errors.Error | None = None
 
     def move(self, direction: str, count: int) -> pa.Table:
         """Move, and what was passed: FETCH gives it, MOVE counts it."""
         size = self.rows.num_rows
+        if self.forward_only:
+            self._require_forward(direction, count)
         if direction == "ABSOLUTE":
             target = count if count >= 0 else size + 1 + count
             return self._to(max(0, min(target, size + 1)))
@@ -52,19 +59,27 @@ class Cursor:
             first = self.at
             self.at = min(self.at + count, size + 1)
             return self.rows.slice(first, min(count, max(size - first, 0)))
-        if self.forward_only:
-            hint = "Declare it with SCROLL option to enable backward scan."
-            raise said("55000", "cursor can only scan forward", hint)
         last = self.at - 1
         self.at = max(self.at + count, 0)
         first = max(self.at, 1)
         passed = list(range(last, first - 1, -1))
         return self.rows.take(pa.array([row - 1 for row in passed], pa.int64()))
 
-    def _to(self, target: int) -> pa.Table:
-        if target < self.at and self.forward_only:
+    def _require_forward(self, direction: str, count: int) -> None:
+        """Raise where PostgreSQL would go back: to read the row again that it is on, too."""
+        within = 0 < self.at <= self.rows.num_rows
+        if direction == "ABSOLUTE":
+            goes_back = count < 0 or (self.at > 0 and count <= self.at)
+        elif direction == "BACKWARD":
+            goes_back = count > 0 or (count == 0 and within)
+        else:
+            goes_back = count < 0 or (count == 0 and within)
+        if goes_back:
+            self.failed = True
             hint = "Declare it with SCROLL option to enable backward scan."
             raise said("55000", "cursor can only scan forward", hint)
+
+    def _to(self, target: int) -> pa.Table:
         self.at = target
         within = 0 < target <= self.rows.num_rows
         return self.rows.slice(target - 1, 1) if within else self.rows.slice(0, 0)
@@ -105,11 +120,20 @@ def declare(
     if hold and lock_clause.locks(cut):
         raise said("0A000", "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported")
     admitted.require(context, inner, cut, locking=True)
-    answer = context.run(inner, parameters)
-    if answer.rows is None:
-        words.wrong()
+    failure, answer = None, Answer()
+    try:
+        answer = context.run(inner, parameters)
+        if answer.rows is None:
+            words.wrong()
+    except errors.DataError as error:
+        # PostgreSQL computes nothing before FETCH.
+        if not context.in_transaction:
+            raise
+        context.local.statements.bind(inner.home, parameters)
+        failure, context.state.aborted = error, False
     depth = len(context.state.savepoints) if context.in_transaction else None
-    own[name] = Cursor(answer.rows, answer.columns, hold, forward_only, depth)
+    rows = pa.table({}) if answer.rows is None else answer.rows
+    own[name] = Cursor(rows, answer.columns, hold, forward_only, depth, failure=failure)
     return Answer()
 
 
@@ -125,6 +149,11 @@ def fetch(
     cursor = context.state.cache(Cursors).open.get(name)
     if cursor is None:
         raise said("34000", f'cursor "{name}" does not exist')
+    if cursor.failed:
+        raise said("55000", f'portal "{name}" cannot be run')
+    if cursor.failure is not None:
+        cursor.failed = True
+        raise cursor.failure
     rows = cursor.move(direction, count)
     if keyword(tokens[0].text) == "MOVE":
         return Answer(affected=rows.num_rows)

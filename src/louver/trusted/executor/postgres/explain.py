@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot.tokens import Token
 
+from louver import errors
 from louver.names import keyword
 from louver.trusted.executor import show
 from louver.trusted.executor.answer import Answer
@@ -24,7 +25,13 @@ def explain(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """EXPLAIN [ANALYZE] [(LEAKAGE [, FORMAT text|json|mermaid])] statement."""
-    wanted = show.explaining_of(text)
+    try:
+        wanted = show.explaining_of(text)
+    except errors.Error as error:
+        if error.code != "sql.syntax":
+            raise
+        context.local.statements.require_syntax(text.home)
+        refuse("EXPLAIN with options of PostgreSQL's")
     inner, words = wanted.text, lexer.tokens(wanted.text.plain)
     first = keyword(words[0].text) if len(words) > 1 else ""
     if first == "EXECUTE":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import keyword
@@ -13,9 +13,11 @@ from louver.trusted.executor import define, maintenance
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import temporary_endings
 from louver.trusted.executor.postgres import (
     admitted,
     cursors,
+    deferrals,
     explain,
     given,
     lock_clause,
@@ -26,11 +28,13 @@ from louver.trusted.executor.postgres import (
     setting,
     truncating,
 )
-from louver.trusted.executor.postgres.words import refuse
+from louver.trusted.executor.postgres.messages import said
+from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.executor.settings import change_path
 from louver.trusted.planner.sql import lexer
 
 Handler = Callable[["Context", lexer.Text, Sequence[Token], list[object]], Answer]
+_CHANGED_WHOLE = ("ALTER", "DROP", "TRUNCATE")
 _DEFINITIONS = frozenset(("CREATE", "ALTER", "DROP"))
 #: Statements that may be of temporary tables, which other handlers change.
 CHANGING = _DEFINITIONS | {"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "TRUNCATE", "COMMENT"}
@@ -41,7 +45,6 @@ _TRANSACTIONS = frozenset((
 _REFUSED = {
     "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
     "LOCK": "LOCK",
-    "REINDEX": "REINDEX",
     "CLUSTER": "CLUSTER",
     "GRANT": "GRANT",
     "REVOKE": "REVOKE",
@@ -69,11 +72,36 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
     return control if word in _TRANSACTIONS else _HANDLERS.get(word, _unknown)
 
 
+def reworded(
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
+) -> tuple[lexer.Text, Sequence[Token]]:
+    """CREATE and DROP INDEX without CONCURRENTLY: no client waits for a local index."""
+    words = [keyword(token.text) for token in tokens[:4]]
+    if "INDEX" not in words or words[-1:] == ["INDEX"]:
+        return text, tokens
+    at = words.index("INDEX") + 1
+    if words[at] != "CONCURRENTLY" or tokens[at].token_type == TokenType.IDENTIFIER:
+        return text, tokens
+    statement = f"{words[0]} INDEX CONCURRENTLY"
+    if context.in_transaction and not context.state.aborted:
+        raise said("25001", f"{statement} cannot run inside a transaction block")
+    if words[0] == "DROP" and any(token.token_type == TokenType.COMMA for token in tokens):
+        raise said("0A000", f"{statement} does not support dropping multiple objects")
+    start, end = tokens[at].start, tokens[at].end + 1
+    # No placeholder precedes the word, so both texts are alike up to there.
+    blank = " " * (end - start)
+    home, plain = (sql[:start] + blank + sql[end:] for sql in (text.home, text.plain))
+    text = lexer.Text(home, plain, text.parameters)
+    return text, lexer.tokens(text.plain)
+
+
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: refuse what would act on the private PostgreSQL alone."""
     word = keyword(tokens[0].text) if tokens else ""
+    if word in _CHANGED_WHOLE and deferrals.of(context).pending:
+        words = " ".join(keyword(token.text) for token in tokens[:2])
+        raise said("55006", f"cannot {words} because it has pending trigger events")
     if word in _DEFINITIONS:
-        setting.require_clear(context)
         _require_query_within(context, text, tokens)
     if not server_calls.is_call(tokens):
         admitted.require(context, text, tokens, locking=True)
@@ -84,8 +112,21 @@ def ran(context: Context, tokens: Sequence[Token]) -> None:
     words = [keyword(token.text) for token in tokens[:4]]
     if words[0] not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
         context.state.untried = False
+    if words[0] in CHANGING and context.has_temporary:
+        temporary_endings.ran(context)
     if words[0] in _DEFINITIONS and "SCHEMA" in words and given.PATH in given.of(context).effective:
         change_path(context)
+
+
+def unread(context: Context, text: lexer.Text, error: errors.Error) -> None:
+    """Of a statement that Louver cannot cut into words: raises what PostgreSQL says."""
+    try:
+        if error.code == "sql.syntax" and not context.state.aborted:
+            context.local.statements.bind(text.home)
+    except errors.Error as own:
+        failed(context, own)
+        raise own from None
+    failed(context, error)
 
 
 def failed(context: Context, error: errors.Error) -> None:
@@ -122,6 +163,24 @@ def _vacuum(
     if context.in_transaction and keyword(tokens[0].text) == "VACUUM":
         raise messages.said("25001", "VACUUM cannot run inside a transaction block")
     return maintenance.vacuum(context, text, tokens, parameters)
+
+
+def _reindex(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+) -> Answer:
+    """REINDEX of a table or an index: what it names must exist, and nothing is left to do."""
+    words = Words(context, text, tokens)
+    words.brackets()
+    kind = words.peek()
+    if kind not in ("TABLE", "INDEX"):
+        context.local.statements.require_syntax(text.home)
+        refuse("REINDEX of a schema or a database")
+    words.token()
+    if words.takes("CONCURRENTLY") and context.in_transaction:
+        raise said("25001", "REINDEX CONCURRENTLY cannot run inside a transaction block")
+    with context.local.rehearsal() as connection:
+        connection.execute(f"REINDEX {kind} {words.rest()}")
+    return Answer()
 
 
 def _unknown(
@@ -177,4 +236,5 @@ _HANDLERS: dict[str, Handler] = {
     "CHECKPOINT": maintenance.checkpoint,
     "VACUUM": _vacuum,
     "ANALYZE": _vacuum,
+    "REINDEX": _reindex,
 }

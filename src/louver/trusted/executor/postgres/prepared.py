@@ -138,12 +138,8 @@ def _values(context: Context, given: Sequence[str], types: Sequence[str]) -> lis
         if any(keyword(token.text) == "SELECT" for token in lexer.tokens(expression)):
             raise said("0A000", "cannot use subquery in EXECUTE parameter")
         admitted.require_query(context, f"SELECT {expression}")
-    items, texts = list[str](), list[str]()
-    for number, (expression, type_) in enumerate(zip(given, types, strict=True)):
-        items.append(f"({expression})::{type_} AS v{number}")
-        texts.append(f"(({expression})::{type_})::text AS t{number}")
     local = context.local
-    ((*both,),) = local.python_rows(local.statements.values([*items, *texts]))
+    ((*both,),) = local.python_rows(local.statements.coerced(given, types))
     plain, written = both[: len(given)], both[len(given) :]
     return [
         value if value is None or type(value) in _PLAIN else text

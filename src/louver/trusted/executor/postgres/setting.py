@@ -17,7 +17,14 @@ from louver.trusted.executor import show as shown
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.lake import options
-from louver.trusted.executor.postgres import control, cursors, given, notify, prepared
+from louver.trusted.executor.postgres import (
+    control,
+    cursors,
+    deferrals,
+    given,
+    notify,
+    prepared,
+)
 from louver.trusted.executor.postgres.control import Characteristics, Modes
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
@@ -32,6 +39,9 @@ _FREE = frozenset((
     "client_min_messages", "escape_string_warning", "default_text_search_config", "row_security",
     "work_mem", "maintenance_work_mem", "hash_mem_multiplier", "timezone_abbreviations",
     "lc_messages", "lc_monetary", "lc_numeric", "lc_time", "max_stack_depth",
+    "max_parallel_workers", "max_parallel_workers_per_gather", "max_parallel_maintenance_workers",
+    "vacuum_cost_delay", "vacuum_cost_limit", "vacuum_cost_page_hit", "vacuum_cost_page_miss",
+    "vacuum_cost_page_dirty",
 ))  # fmt: skip
 #: Settings that only have these values.
 _FIXED = {
@@ -47,8 +57,6 @@ _TEXT = own_type("VARCHAR")
 _FREE_CATEGORIES = "Query Tuning"
 _ISOLATION = {"transaction_isolation": False, "default_transaction_isolation": True}
 _READING = {"transaction_read_only": False, "default_transaction_read_only": True}
-#: Under these values the text of a definition may mean something else in another session.
-_UNCLEAR = "A definition while DateStyle, IntervalStyle or extra_float_digits are set so that its"
 
 
 def change(
@@ -68,7 +76,7 @@ def change(
         control.set_modes(context, control.modes(words))
         return Answer()
     if words.peek() == "CONSTRAINTS":
-        _constraints(context, text)
+        deferrals.change(context, text, words)
         return Answer()
     local = words.takes("LOCAL")
     if not local:
@@ -143,16 +151,6 @@ def require(name: str, value: str, category: str) -> None:
     refuse(f"SET {name}")
 
 
-def require_clear(context: Context) -> None:
-    """Refuse a definition whose text is printed in a way that only this session reads."""
-    now = given.of(context).effective
-    unclear = not now.get("datestyle", "ISO").startswith("ISO")
-    unclear |= now.get("intervalstyle") == "sql_standard"
-    unclear |= int(now.get("extra_float_digits", "1")) < 1
-    if unclear:
-        refuse(f"{_UNCLEAR} text may mean something else to others,")
-
-
 def _set_modes(context: Context, name: str, value: str) -> None:
     given = Modes(level=keyword(value)) if name in _ISOLATION else Modes(read_only=value == "on")
     if {**_ISOLATION, **_READING}[name]:
@@ -184,25 +182,16 @@ def _reset(context: Context, words: Words) -> None:
     if "." not in name and not context.local.statements.has_setting(name):
         raise said("42704", f'unrecognized configuration parameter "{name}"')
     if name in _ISOLATION or name in _READING:
-        own = context.state.cache(Characteristics)
-        own.default = Modes("REPEATABLE READ", read_only=False)
+        control.take_default(context, Modes("REPEATABLE READ", read_only=False))
     given.put(context, name, None, local=False)
 
 
 def reset_all(context: Context) -> None:
     """RESET ALL, and Louver's own settings."""
     given.restore(context, given.Given())
-    context.state.cache(Characteristics).default = Modes("REPEATABLE READ", read_only=False)
+    control.take_default(context, Modes("REPEATABLE READ", read_only=False))
     for name in _OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
-
-
-def _constraints(context: Context, text: lexer.Text) -> None:
-    """SET CONSTRAINTS: what is never deferred is checked at once, whatever is said."""
-    with context.local.rehearsal() as connection:
-        if connection.fetchone("SELECT 1 FROM pg_constraint WHERE condeferrable LIMIT 1"):
-            refuse("SET CONSTRAINTS where there are constraints that can be deferred")
-        connection.execute(text.home)
 
 
 def show(

@@ -6,6 +6,7 @@ of another table has no values but that key's.
 
 from __future__ import annotations
 
+from louver import errors
 from louver.names import fold
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import Constraint, Schema
@@ -18,6 +19,8 @@ from louver.trusted.vault.catalog import Catalog, Table
 
 def require(context: Context, catalog: Catalog, table: Table) -> None:
     """Refuse a declaration by which a column would depend on what it may not."""
+    if not table.columns:
+        raise errors.make("sql.unsupported", statement="A table without columns")
     schema = context.local.schema
     judge = permit.Judge(catalog, table)
     given = defaults(schema, table)

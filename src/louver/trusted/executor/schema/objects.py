@@ -72,6 +72,14 @@ def has_temporary(context: Context) -> bool:
     return known or bool(context.local.temporary.names)
 
 
+def name_functions(catalog: Catalog, change: Change) -> None:
+    """A function stands with its arguments while others have its name."""
+    for old, new in change.renamed.items():
+        for item in catalog.objects:
+            if (item.kind, item.schema, item.name) == old and item.kind == "MACRO":
+                item.name = new[2]
+
+
 def forget(context: Context, catalog: Catalog, removed: Iterable[Key]) -> None:
     """Take removed objects out of catalog, server and workspace."""
     gone = {(kind, fold(schema), fold(name)) for kind, schema, name in removed}

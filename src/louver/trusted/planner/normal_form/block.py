@@ -21,6 +21,7 @@ def normalise(select: exp.Select, sources: list[Source]) -> None:
     references.require_known(select)
     written = grouping_sets.spellings(select)
     _expand_stars(select, sources)
+    _require_no_rows(select, sources)
     _take_alias_forms(select)
     references.resolve(select, sources)
     _write_filters(select)
@@ -43,6 +44,19 @@ def _expand_stars(select: exp.Select, sources: list[Source]) -> None:
         else:
             expanded.append(item)
     select.set("expressions", expanded)
+
+
+def _require_no_rows(select: exp.Select, sources: list[Source]) -> None:
+    """Raise where a whole row is a value: `count(q.*)`, `count(q)`. It has all of the columns, and
+    is NULL where an outer join finds no row.
+    """
+    for _, part in references.parts(select):
+        for column in part.find_all(exp.Column):
+            if isinstance(column.this, exp.Star) and qualified(fold(column.table), sources):
+                raise Unclear
+            name = fold(column.name)
+            if not column.table and qualified(name, sources) and owner(name, sources) is None:
+                raise Unclear
 
 
 def _columns(star: exp.Star, sources: list[Source], *, merged: bool) -> list[exp.Expr]:

@@ -79,17 +79,11 @@ def listed_names(tokens: Sequence[Token]) -> list[str]:
 
 def _elements(tokens: Sequence[Token]) -> tuple[list[list[Token]], bool]:
     """The column definitions: the parts of the first bracket of CREATE TABLE, or what follows
-    ADD [COLUMN] [IF NOT EXISTS] in ALTER TABLE; and whether types are part of them.
+    each ADD [COLUMN] [IF NOT EXISTS] of ALTER TABLE; and whether types are part of them.
     """
     upper = [keyword(token.text) for token in tokens]
     if upper[:1] == ["ALTER"]:
-        if "ADD" not in upper:
-            return [], True
-        start = upper.index("ADD") + 1
-        for skip in ("COLUMN", "IF", "NOT", "EXISTS"):
-            if start < len(upper) and upper[start] == skip:
-                start += 1
-        return [list(tokens[start:])], True
+        return _added(tokens), True
     depth = 0
     elements: list[list[Token]] = []
     for position, token in enumerate(tokens):
@@ -109,6 +103,29 @@ def _elements(tokens: Sequence[Token]) -> tuple[list[list[Token]], bool]:
         elif upper[position] == "AS":
             return [], False
     return elements, True
+
+
+def _added(tokens: Sequence[Token]) -> list[list[Token]]:
+    """What ALTER TABLE adds, one part for each of its actions."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    results = []
+    for ordinal, part in enumerate(parts):
+        words = [keyword(token.text) for token in part]
+        if "ADD" not in (words[:1] if ordinal else words):
+            continue
+        start = words.index("ADD") + 1
+        for skip in ("COLUMN", "IF", "NOT", "EXISTS"):
+            if words[start : start + 1] == [skip]:
+                start += 1
+        results.append(part[start:])
+    return results
 
 
 def _clause(element: list[Token], *, typed: bool) -> tuple[Declared, int, int] | None:

@@ -48,9 +48,10 @@ TABLE_FUNCTIONS = FILE_FUNCTIONS | frozenset("range generate_series repeat repea
 DRAW = "nextval"
 _NODES = (
     # values and operators
-    "Literal Null Boolean HexString Paren And Or Not Xor EQ NEQ LT LTE GT GTE NullSafeEQ"
+    "Literal Null Boolean HexString BitString Paren And Or Not Xor EQ NEQ LT LTE GT GTE NullSafeEQ"
     " NullSafeNEQ Add Sub Mul Div IntDiv Mod Neg Between In Is Like ILike SimilarTo Glob Escape"
-    " Case If Try Cast TryCast DataType DataTypeParam ColumnDef GenerateSeries Interval"
+    " Case If Try Cast TryCast DataType DataTypeParam ColumnDef GenerateSeries"
+    " ExplodingGenerateSeries Interval"
     " IntervalSpan Var Tuple Array Struct"
     " PropertyEQ Identifier Bracket Slice Dot Alias DPipe Concat BitwiseAnd BitwiseOr"
     " BitwiseXor BitwiseNot BitwiseLeftShift BitwiseRightShift AtTimeZone Collate Any Ordered Order"
@@ -88,7 +89,8 @@ _WITHIN = ("Filter", "Where", "Distinct", "WithinGroup", "IgnoreNulls")
 
 #: Functions that read only their arguments and the rows of the query.
 _OF_ROWS = (
-    "Columns CumeDist DenseRank Explode FirstValue GenerateSeries Lag LastValue Lead NthValue Ntile"
+    "Columns CumeDist DenseRank Explode ExplodingGenerateSeries FirstValue GenerateSeries Lag"
+    " LastValue Lead NthValue Ntile"
     " PercentRank Rank ReadCSV ReadParquet RowNumber Transform Unnest ArrayFilter List ArrayReverse"
     " ArrayAny ArrayAll Reduce"
 ).split()

@@ -92,7 +92,12 @@ def _odd(tree: exp.Expr, parts: set[str]) -> bool:
 def _nothing_known(reads: Reads, target: Target) -> Flow:
     """The flow of a statement outside of the grammar."""
     secrets, rows = reads.every_column, unknown_rows(reads.every_column)
-    return Flow({fold(c.name): secrets for c in target.table.columns}, rows, rows, unchanged=rows)
+    values = {
+        name: secrets.union(of_default(reads, text) if text else NONE)
+        for name in (fold(column.name) for column in target.table.columns)
+        for text in (target.defaults.get(name, ""),)
+    }
+    return Flow(values, rows, rows, unchanged=rows)
 
 
 def _insert(tree: exp.Insert, scope: Scope, target: Target) -> Flow | None:
@@ -135,9 +140,9 @@ def of_default(reads: Reads, text: str) -> Secrets:
     """What a default depends on: nothing, or also the context of the statement."""
     tree = trees.parse(f"SELECT {text}")
     if not isinstance(tree, exp.Select) or names_of(lexer.tokens(text)) & reads.macros:
-        return reads.anything
+        return reads.everything | reads.context
     known = all(grammar.understood(node) for item in tree.expressions for node in item.walk())
-    return NONE if known else reads.anything
+    return NONE if known else reads.everything | reads.context
 
 
 def _conflict(

@@ -6,7 +6,7 @@ them; of a table, the columns that it names, or all if columns can be read witho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Protocol
@@ -105,8 +105,12 @@ class Reads:
         tokens: Sequence[Token],
         target: Table | None,
         local: LocalState,
+        on_rows_alone: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``target`` is the table whose encrypted columns the statement's text assigns."""
+        """``target`` is the table whose encrypted columns the statement's text assigns;
+        ``on_rows_alone`` says, where the grammar does not know, whether the local engine does:
+        that nothing is read but rows (`Statements.depends_on_rows_alone`).
+        """
         self.variables = local.variables(catalog)
         self.unset = local.unset
         self.temporary = local.tables(catalog)
@@ -116,8 +120,11 @@ class Reads:
         self.tree = tree
         self._tokens = tokens
         self._target = target
-        self.macros = {fold(o.name) for o in catalog.objects if o.kind == "MACRO"}
+        # One of several functions of a name stands with its arguments.
+        names = (o.name.partition("(")[0] for o in catalog.objects if o.kind == "MACRO")
+        self.macros = set(map(fold, names))
         self._near = ""
+        self._ask = on_rows_alone
 
     @cached_property
     def has_macros(self) -> bool:
@@ -142,8 +149,8 @@ class Reads:
     def _all(self, *, unnamed: bool) -> Secrets:
         _, objects = reached(self.catalog, set(self._words))
         texts = [self.tree, *(trees.parse(item.sql) for item in objects)]
-        context = self.context if any(map(self._needs_context, texts)) else frozenset()
-        return self._columns(unnamed=unnamed) | context
+        needed = any(map(self._needs_context, texts)) and not self._on_rows_alone
+        return self._columns(unnamed=unnamed) | (self.context if needed else frozenset())
 
     def _columns(self, *, unnamed: bool) -> Secrets:
         secrets: set[Secret] = set()
@@ -161,8 +168,12 @@ class Reads:
 
     @cached_property
     def anything(self) -> Secrets:
-        """The same with the context, whether it is known to be read or not."""
-        return self.everything | self.context
+        """The same with the context, unless it is known not to be read."""
+        return self.everything | (frozenset() if self._on_rows_alone else self.context)
+
+    @cached_property
+    def _on_rows_alone(self) -> bool:
+        return self._ask()
 
     @cached_property
     def context(self) -> Secrets:

@@ -101,6 +101,11 @@ class PostgresConnection(LocalConnection):
         with translated():
             return self._types.numbers(self.raw, [own_type(name) for name in names])
 
+    def base_type(self, name: str) -> str:
+        """The type that a domain is of in the end; of any other type its name."""
+        with translated():
+            return self._types.base(self.raw, own_type(name))
+
     def table(self, reply: Reply) -> pa.Table:
         """The rows of a reply."""
         _, columns, arrays = reply

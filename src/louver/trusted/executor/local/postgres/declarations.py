@@ -46,16 +46,28 @@ JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE s.seqrelid = $1
 """
 
 
+#: What texts are printed under.
+_PRINTED = {
+    "search_path": "", "datestyle": "ISO, MDY", "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+}  # fmt: skip
+_SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _PRINTED)
+_SET = "SELECT " + ", ".join(
+    f"set_config('{name}', ${ordinal}, true)" for ordinal, name in enumerate(_PRINTED, 1)
+)
+
+
 def fetched(connection: PostgresConnection, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """Rows of the catalog, in which every name has its schema."""
+    """Rows of the catalog, in which every name has its schema, and every constant a form that means
+    the same under any setting.
+    """
     from louver.trusted.executor.local.postgres.failures import translated
 
-    path = [("SELECT set_config('search_path', $1, true)", [""])]
     with translated(sql):
-        (_, _, (before,)) = connection.raw.run([("SELECT current_setting('search_path')", [])])[0]
-        again = [(path[0][0], [before[0].as_py()])]
+        (_, _, before) = connection.raw.run([(_SETTINGS, [])])[0]
+        again = [(_SET, [column[0].as_py() for column in before])]
         given = [None if value is None else str(value) for value in parameters]
-        reply = connection.raw.run([*path, (sql, given), *again])[1]
+        reply = connection.raw.run([(_SET, [*_PRINTED.values()]), (sql, given), *again])[1]
         return connection.python_rows(connection.table(reply))
 
 
@@ -76,7 +88,7 @@ def table(
     constraints = fetched(connection, _CONSTRAINTS, oid)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
-        _column(connection, column, named, temporary=temporary)
+        _column(connection, column, named, temporary=is_temporary)
         for column in fetched(connection, _COLUMNS, oid)
         if column[7] or temporary
     ]
@@ -108,9 +120,9 @@ def _column(
         text += f" COLLATE {collation}"
     if identity:
         kind = "ALWAYS" if identity == "a" else "BY DEFAULT"
-        path, *options = fetched(connection, _SEQUENCE, sequence)[0]
+        path, *of_sequence = fetched(connection, _SEQUENCE, sequence)[0]
         named_so = "" if temporary else f"SEQUENCE NAME {path} "
-        text += f" GENERATED {kind} AS IDENTITY ({named_so}{_options(*options)})"
+        text += f" GENERATED {kind} AS IDENTITY ({named_so}{options(*of_sequence)})"
     elif generated:
         text += f" GENERATED ALWAYS AS ({expression}) {'STORED' if generated == 's' else 'VIRTUAL'}"
     elif expression is not None:
@@ -141,12 +153,12 @@ def sequence(row: tuple[Any, ...]) -> str:
     ) = row
     target = f"TEMP SEQUENCE {quoted(name)}" if temporary else f"SEQUENCE {path_of(schema, name)}"
     target = target.replace("SEQUENCE ", "SEQUENCE IF NOT EXISTS ", 1) if identity else target
-    options = _options(increment, low, high, start, cache, cycle)
+    listed = options(increment, low, high, start, cache, cycle)
     owned = f"; ALTER SEQUENCE {path_of(schema, name)} OWNED BY {owner}" if owner else ""
-    return f"CREATE {target} AS {type_} {options}" + ("" if identity else owned)
+    return f"CREATE {target} AS {type_} {listed}" + ("" if identity else owned)
 
 
-def _options(increment: int, low: int, high: int, start: int, cache: int, cycle: bool) -> str:
+def options(increment: int, low: int, high: int, start: int, cache: int, cycle: bool) -> str:
     """What a sequence is declared by."""
     return (
         f"INCREMENT BY {increment} MINVALUE {low} MAXVALUE {high} START WITH {start}"
@@ -173,8 +185,26 @@ def function(connection: PostgresConnection, oid: int) -> str:
 
 
 _ENUM = "SELECT quote_literal(enumlabel) FROM pg_enum WHERE enumtypid = $1 ORDER BY enumsortorder"
+#: What differs from what PostgreSQL would choose is said, and so is the name of the multirange.
+_RANGE = """
+SELECT 'SUBTYPE = ' || format_type(r.rngsubtype, NULL),
+    (SELECT format('SUBTYPE_OPCLASS = %I.%I', n.nspname, o.opcname) FROM pg_opclass AS o
+     JOIN pg_namespace AS n ON n.oid = o.opcnamespace
+     WHERE o.oid = r.rngsubopc AND NOT o.opcdefault),
+    (SELECT format('COLLATION = %I.%I', n.nspname, k.collname) FROM pg_collation AS k
+     JOIN pg_namespace AS n ON n.oid = k.collnamespace
+     WHERE k.oid = r.rngcollation AND k.oid <> t.typcollation),
+    CASE WHEN r.rngcanonical <> 0 THEN 'CANONICAL = ' || r.rngcanonical::regproc END,
+    CASE WHEN r.rngsubdiff <> 0 THEN 'SUBTYPE_DIFF = ' || r.rngsubdiff::regproc END,
+    (SELECT format('MULTIRANGE_TYPE_NAME = %I.%I', n.nspname, m.typname) FROM pg_type AS m
+     JOIN pg_namespace AS n ON n.oid = m.typnamespace WHERE m.oid = r.rngmultitypid)
+FROM pg_range AS r JOIN pg_type AS t ON t.oid = r.rngsubtype WHERE r.rngtypid = $1
+"""
 _FIELDS = """
-SELECT format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)) FROM pg_type AS t
+SELECT format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)) || coalesce((
+    SELECT format(' COLLATE %I.%I', n.nspname, k.collname) FROM pg_collation AS k
+    JOIN pg_namespace AS n ON n.oid = k.collnamespace JOIN pg_type AS b ON b.oid = a.atttypid
+    WHERE k.oid = a.attcollation AND k.oid <> b.typcollation), '') FROM pg_type AS t
 JOIN pg_attribute AS a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE t.oid = $1 ORDER BY a.attnum
 """
@@ -198,8 +228,8 @@ def type_(connection: PostgresConnection, oid: int, kind: str, name: str) -> str
         fields = ", ".join(text for (text,) in fetched(connection, _FIELDS, oid))
         return f"CREATE TYPE {name} AS ({fields})"
     if kind == "r":
-        sql = "SELECT format_type(rngsubtype, NULL) FROM pg_range WHERE rngtypid = $1"
-        return f"CREATE TYPE {name} AS RANGE (SUBTYPE = {fetched(connection, sql, oid)[0][0]})"
+        parts = ", ".join(filter(None, fetched(connection, _RANGE, oid)[0]))
+        return f"CREATE TYPE {name} AS RANGE ({parts})"
     base, not_null, default, checks, collation = fetched(connection, _DOMAIN, oid)[0]
     words = [f"CREATE DOMAIN {name} AS {base}"]
     words += [f"COLLATE {collation}"] if collation else []

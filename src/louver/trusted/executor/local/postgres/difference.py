@@ -19,14 +19,15 @@ from louver.names import quoted
 from louver.trusted.executor.local.changed_rows import Changed, Filled, Outcome
 from louver.trusted.executor.local.local import Parameters
 from louver.trusted.executor.local.postgres import bound_rows
-from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.connection import PostgresConnection, Reply
 from louver.trusted.executor.local.postgres.failures import translated
 
 _PLACE, _TABLE, _ORDINAL = "louver_place", "louver_table", "louver_ordinal"
 _FILL = "louver_fill"
-#: Of a domain the type that it is of.
+#: Of a domain the type that it is of, and its name.
 _COLUMNS = (
-    "SELECT a.attname::text, coalesce(nullif(t.typbasetype, 0), t.oid)::bigint"
+    "SELECT a.attname::text, coalesce(nullif(t.typbasetype, 0), t.oid)::bigint,"
+    " CASE WHEN t.typtype = 'd' THEN pg_catalog.format_type(t.oid, NULL) END"
     " FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid"
     " WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped"
     " AND a.attgenerated = '' ORDER BY a.attnum"
@@ -95,29 +96,30 @@ def fill(
     """Put the rows of tables into them; their places in order, and the numbers of their files.
     Foreign keys and triggers keep quiet, and generated columns are computed.
     """
+    steps: list[tuple[str, list[Any]]] = [
+        step for table in filled for step in ((_COLUMNS, [table.path]), (_NODES, [table.path]))
+    ]
     with translated():
-        facts = connection.raw.run(
-            [
-                step
-                for table in filled
-                for step in ((_COLUMNS, [table.path]), (_NODES, [table.path]))
-            ]
-        )
+        facts = connection.raw.run(steps)
+    if _without_domains(connection, filled, facts[::2]):
+        with translated():
+            facts = connection.raw.run(steps)
+    with translated():
         columns = [
             dict(zip(names.to_pylist(), types.to_pylist(), strict=True))
-            for _, _, (names, types) in facts[::2]
+            for _, _, (names, types, _) in facts[::2]
         ]
         nodes = {
             table.path: node.to_pylist()
             for table, (_, _, (node,)) in zip(filled, facts[1::2], strict=True)
         }
-    steps = [
+    insertions = [
         _insertion(connection, table, types, number)
         for number, (table, types) in enumerate(zip(filled, columns, strict=True))
     ]
     first, last = (f"SET LOCAL session_replication_role = {role}" for role in ("replica", "origin"))
     with translated():
-        replies = connection.raw.run([(first, []), *steps, (last, [])])[1:-1]
+        replies = connection.raw.run([(first, []), *insertions, (last, [])])[1:-1]
     places = {}
     for table, reply in zip(filled, replies, strict=True):
         places[table.path] = connection.table(reply)
@@ -157,6 +159,23 @@ def _insertion(
         f" SELECT {listed} FROM {few[0]} ORDER BY {_ORDINAL}"
         f" RETURNING tableoid::bigint AS {_TABLE}, ctid::text AS {_PLACE}"
     ), few[1]
+
+
+def _without_domains(
+    connection: PostgresConnection, filled: Sequence[Filled], facts: Sequence[Reply]
+) -> bool:
+    """Give columns of empty temporary tables that get no values, so NULL, the types that their
+    domains are of; whether there are any.
+    """
+    texts = []
+    for table, (_, _, (names, _, domains)) in zip(filled, facts, strict=True):
+        for name, domain in zip(names.to_pylist(), domains.to_pylist(), strict=True):
+            if table.is_partial and domain and name not in table.rows.column_names:
+                base = connection.base_type(domain)
+                texts.append(f"ALTER TABLE {table.path} ALTER {quoted(name)} TYPE {base}")
+    for sql in texts:
+        connection.execute(sql)
+    return bool(texts)
 
 
 def _changed(after: pa.Table, places: pa.Table) -> Changed:

@@ -6,6 +6,8 @@ which another session, or a later statement, could see.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Protocol
 
 from louver import errors
@@ -29,8 +31,16 @@ _ELSEWHERE = frozenset((
     "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
     "database_to_xmlschema", "database_to_xml_and_xmlschema",
 ))  # fmt: skip
+#: Views that say something of a session, or of a server, and functions behind them: the local
+#: engine would say it of its own.
+_OF_SERVERS = re.compile(
+    r"pg_(cursors?|prepared_(statement|xact)s?|locks?|lock_status|stats|stats_ext\w*|statistic\w*"
+    r"|stat_\w+|statio_\w+|largeobject\w*|replication_\w+|hba_\w+|ident_\w+|file_settings"
+    r"|shmem_\w+|backend_memory_contexts|aios|wait_events)"
+)
 _VOLATILE = "v"
-_CATALOGS = ("pg_catalog", "information_schema", "pg_toast")
+#: The schemas of PostgreSQL's own tables.
+SCHEMAS_OF_CATALOGS = ("pg_catalog", "information_schema", "pg_toast")
 _UNSUPPORTED, _SYNTAX = "0A000", "42601"
 
 
@@ -58,19 +68,28 @@ class Reach(Protocol):
     def relations(self) -> frozenset[tuple[str, str]]: ...
     @property
     def functions(self) -> tuple[Called, ...]: ...
+    @property
+    def is_known(self) -> bool: ...
 
 
-def refused(reach: Reach) -> str:
-    """See `Statements.refused`."""
+def refused(reach: Reach, is_quiet: Callable[[str], bool]) -> str:
+    """See `Statements.refused`. ``is_quiet`` judges a function in SQL whose body is a string, which
+    the analyser does not read, by its name.
+    """
     read = reach.read
     if read.modifies_within:
         return "A statement that changes rows within a query, by WITH or by a function,"
     if read.locks:
         return "SELECT FOR UPDATE, and other locks of rows,"
-    if read.reads_system and any(schema not in _CATALOGS for schema, _ in reach.relations):
+    if read.reads_system and any(
+        schema not in SCHEMAS_OF_CATALOGS for schema, _ in reach.relations
+    ):
         return "A column that PostgreSQL has in every table (ctid, xmin, tableoid …)"
+    for schema, name in reach.relations:
+        if schema == SCHEMAS_OF_CATALOGS[0] and _OF_SERVERS.fullmatch(name):
+            return f"A query of {name}"
     for function in reach.functions:
-        if not _is_harmless(function):
+        if not (_is_harmless(function) or (not function.is_own and is_quiet(function.name))):
             return f"A query that calls {function.name}()"
     return "" if read.is_known else "A statement of this form"
 
@@ -84,10 +103,15 @@ def of_utility(error: errors.Error) -> str:
     raise error
 
 
+def loud(name: str, volatility: str) -> bool:
+    """Whether a function of PostgreSQL's own does more than compute, by what `pg_proc` says."""
+    if volatility == _VOLATILE:
+        return name not in _HARMLESS
+    return name in _ELSEWHERE or _OF_SERVERS.fullmatch(name) is not None
+
+
 def _is_harmless(function: Called) -> bool:
     if not function.is_own:
         # Its body is part of what was read. One that is not volatile cannot change anything.
         return function.volatility != _VOLATILE or function.body is not None
-    if function.volatility == _VOLATILE:
-        return function.name in _HARMLESS
-    return function.name not in _ELSEWHERE
+    return not loud(function.name, function.volatility)

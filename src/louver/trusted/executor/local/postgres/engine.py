@@ -41,6 +41,13 @@ _MOST_VALUES = 4_096
 _NOT_MIRRORED = frozenset({"INDEX", "COMMENT", "TABLE"})
 
 
+_FUNCTIONS = (
+    "SELECT p.oid::regprocedure::text FROM pg_proc AS p JOIN pg_namespace AS n"
+    " ON n.oid = p.pronamespace WHERE n.nspname = $1 AND $2 IN (p.proname::text,"
+    " p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')')"
+)
+
+
 class PostgresLocalEngine(PostgresRehearsals):
     """Binder and workspace with all that a session keeps in them."""
 
@@ -183,10 +190,15 @@ class PostgresLocalEngine(PostgresRehearsals):
         """See `Lifecycle`."""
         if self._views.pop((kind, fold(schema), fold(name)), None) is not None:
             return
-        word = "FUNCTION" if kind == "MACRO" else kind
         path = quoted(name) if kind == "SCHEMA" else f"{quoted(schema)}.{quoted(name)}"
+        dropped = [f"{kind} IF EXISTS {path}"]
+        if kind == "MACRO":
+            # One of several of its name stands with its arguments.
+            rows = self.workspace.fetchall(_FUNCTIONS, [schema, name])
+            dropped = [f"ROUTINE {path}" for (path,) in rows]
         with suppress(errors.Error):
-            self.workspace.execute(f"DROP {word} IF EXISTS {path} CASCADE")
+            for what in dropped:
+                self.workspace.execute(f"DROP {what} CASCADE")
 
     # ------------------------------------------------------------------ the binder
 
@@ -253,7 +265,8 @@ class PostgresLocalEngine(PostgresRehearsals):
     def arrow_field(self, type_: str) -> pa.Field:
         """See `Binder`."""
         if type_ not in self._arrow_types:
-            rows = self.binder.fetch_arrow(f"SELECT NULL::{own_type(type_)} AS c")
+            # Of no row: a domain may not take NULL.
+            rows = self.binder.fetch_arrow(f"SELECT NULL::{own_type(type_)} AS c LIMIT 0")
             self._arrow_types[type_] = rows.schema.field(0)
         return self._arrow_types[type_]
 

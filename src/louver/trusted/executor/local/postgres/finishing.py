@@ -31,6 +31,8 @@ _WORD = re.compile(r"\w+")
 _PART = "louver_finish"
 Home = tuple[str, str]
 """Schema and name of a table in the workspace."""
+#: Names and types of a table's columns, and its rows.
+Answered = tuple[Sequence[tuple[str, str]], pa.Table]
 
 
 def finished(
@@ -85,6 +87,8 @@ def _run(
     own: list[Any] = listed(parameters)
     is_bound = all(value is None or isinstance(value, str) for value in own)
     within = raw.state() != "idle"
+    words = _words(sql, views)
+    answers = {key: _without_domains(workspace, words, answer) for key, answer in answers.items()}
     targets = {key: _target(*key) for key in answers}
     end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
     dropped = [f"DROP TABLE {target} CASCADE" for target in targets.values()] if keeps else []
@@ -154,6 +158,30 @@ def _indexes(
     return [(text, []) for text in texts]
 
 
+def _words(sql: str, views: Sequence[HomeObject]) -> set[str]:
+    """The words of a text and of views, folded."""
+    return _parts(" ".join([sql, *(view.sql for view in views)]))
+
+
+def _parts(text: str) -> set[str]:
+    return set(map(fold, _WORD.findall(text)))
+
+
+def _without_domains(workspace: PostgresConnection, words: set[str], answer: Answered) -> Answered:
+    """Columns that were not read are NULL, which their domain may forbid."""
+    columns, rows = answer
+    if not rows.num_rows:
+        return answer
+    unread = {
+        name
+        for name, _ in columns
+        if rows.column(name).null_count == rows.num_rows and fold(name) not in words
+    }
+    if not unread:
+        return answer
+    return [(n, workspace.base_type(t) if n in unread else t) for n, t in columns], rows
+
+
 def _insertion(
     workspace: PostgresConnection, target: str, columns: Sequence[tuple[str, str]], rows: pa.Table
 ) -> Statement | None:
@@ -178,10 +206,25 @@ def _target(schema: str, name: str) -> str:
 
 def _needed(views: Sequence[HomeObject], sql: str) -> list[HomeObject]:
     """Those that a text names, with those that these name."""
-    words = set(map(fold, _WORD.findall(sql)))
-    needed: list[HomeObject] = []
-    for view in reversed(views):
-        if words.intersection(map(fold, _WORD.findall(view.name))):
-            needed.insert(0, view)
-            words |= set(map(fold, _WORD.findall(view.sql)))
-    return needed
+    words, left = _words(sql, ()), list(views)
+    while fresh := [view for view in left if not words.isdisjoint(_parts(view.name))]:
+        words |= _words("", fresh)
+        left = [view for view in left if view not in fresh]
+    return _in_order([view for view in views if view not in left])
+
+
+def _in_order(views: list[HomeObject]) -> list[HomeObject]:
+    """Views behind those that they name, as one that was replaced may be newer."""
+    results: list[HomeObject] = []
+
+    def add(view: HomeObject, above: tuple[HomeObject, ...]) -> None:
+        words = _parts(view.sql)
+        for other in views:
+            if other not in (*results, *above, view) and fold(other.name) in words:
+                add(other, (*above, view))
+        if view not in results:
+            results.append(view)
+
+    for view in views:
+        add(view, ())
+    return results

@@ -42,6 +42,8 @@ class Read:
     relations: set[int] = field(default_factory=set)
     functions: set[int] = field(default_factory=set)
     operators: set[int] = field(default_factory=set)
+    #: types of constants, columns and results
+    types: set[int] = field(default_factory=set)
     #: whether it is a query, in all of its parts
     only_selects: bool = True
     #: whether every node is of a kind that is known
@@ -60,6 +62,7 @@ class Read:
         self.relations |= other.relations
         self.functions |= other.functions
         self.operators |= other.operators
+        self.types |= other.types
         self.is_known &= other.is_known
         self.modifies_within |= other.modifies_within or not other.only_selects
         self.locks |= other.locks
@@ -111,3 +114,5 @@ def _take(results: Read, label: str, name: str, word: str) -> None:
         results.functions.add(int(word))
     elif name in _OPERATORS:
         results.operators.add(int(word))
+    elif name.endswith(("type", "typeid")):
+        results.types.add(int(word))

@@ -49,6 +49,8 @@ class PostgresRehearsals(PostgresSettings):
         filled: Sequence[Filled],
         sql: str,
         parameters: Parameters = (),
+        *,
+        deferred: bool = False,
     ) -> Outcome:
         """See `Binder`."""
         from louver.trusted.executor.local.postgres import difference

@@ -108,14 +108,15 @@ class PostgresSchema(Schema):
         """See `Schema`."""
         results = []
         for row in self._rows(queries.CONSTRAINTS, fold(schema), fold(name)):
-            kind, columns, text, expression, own, parent, parent_columns, home, acts, feature = row
+            kind, columns, text, expression, own, parent, parent_columns, home, acts = row[:9]
+            feature, *naming = row[9:]
             if feature:
                 # Keys are decided by tags, and when a statement ends.
                 raise errors.make("sql.unsupported", statement=feature)
             results.append(
                 Constraint(
                     _KINDS[kind], _names(columns), text, expression or "", own, parent or "",
-                    _names(parent_columns), home or "", acts,
+                    _names(parent_columns), home or "", acts, *naming,
                 )
             )  # fmt: skip
         return results

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +13,13 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
-from louver.trusted.executor.local.postgres import effects, keys, node_tree
+from louver.trusted.executor.local.postgres import bodies, dependence, effects, keys, node_tree
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.node_tree import Read
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
 _BODY = "louver_body"
@@ -137,12 +138,43 @@ class PostgresStatements(Statements):
             types, columns = raw.describe(sql, own)
         return tuple(self._type_names(types)), tuple(column[0] for column in columns)
 
+    def coerced(self, expressions: Sequence[str], types: Sequence[str]) -> pa.Table:
+        """See `Statements`; by EXECUTE, which coerces as an assignment does."""
+        numbers = range(1, len(types) + 1)
+        items = [f"${n} AS v{n}" for n in numbers] + [f"${n}::text AS t{n}" for n in numbers]
+        self._binder.execute(f"PREPARE {_BODY} ({', '.join(types)}) AS SELECT {', '.join(items)}")
+        try:
+            return self._binder.fetch_arrow(f"EXECUTE {_BODY} ({', '.join(expressions)})")
+        finally:
+            # It is not undone with a transaction, even with one that has failed.
+            with suppress(errors.Error), self._binder.guarded():
+                self._binder.execute(f"DEALLOCATE {_BODY}")
+
     def refused(self, sql: str) -> str:
         """See `Statements`."""
         try:
-            return effects.refused(self.reach(sql, users_only=True))
+            return effects.refused(
+                self.reach(sql, users_only=True), partial(bodies.only_computes, self._binder)
+            )
         except errors.Error as error:
             return effects.of_utility(error)
+
+    def depends_on_rows_alone(self, sql: str) -> bool:
+        """See `Statements`; by the analyser's tree."""
+        try:
+            reach = self.reach(sql)
+        except errors.Error:
+            return False
+        objects = sorted(DIALECT.names_objects - dependence.OF_TEXT_SEARCH)
+        names = "{" + ",".join(f"{name},_{name}" for name in objects) + "}"
+        rows = self._binder.fetchall(
+            "SELECT oid::bigint FROM pg_type WHERE typname = ANY($1::text[])", [names]
+        )
+        of_names = {oid for (oid,) in rows}
+        reads_arguments = partial(bodies.reads_arguments, self._binder)
+        return reach.read.types.isdisjoint(of_names) and dependence.on_rows_alone(
+            reach, reads_arguments
+        )
 
     def reach(self, sql: str, *, users_only: bool = False) -> Reach:
         """All that a SELECT, INSERT, UPDATE, DELETE or MERGE reads; views and functions in SQL are

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from contextlib import suppress
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from louver.trusted.executor.local.carried_tables import CarriedTables
 from louver.trusted.executor.local.engine import TemporaryState
 from louver.trusted.executor.local.postgres import declarations
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.planner.sql import lexer
 
 _TABLES = (
     "SELECT relname::text, oid FROM pg_class WHERE relnamespace = pg_my_temp_schema()"
@@ -23,6 +25,18 @@ _INDEXES = (
     " JOIN pg_class AS c ON c.oid = i.indexrelid WHERE c.relnamespace = pg_my_temp_schema()"
     " AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid) ORDER BY c.oid"
 )
+#: The sequences of serial and identity columns, by the table.
+_SEQUENCES = """
+SELECT q.relname::text, quote_ident(c.relname), e.deptype = 'i', format_type(s.seqtypid, NULL),
+    quote_ident(a.attname), s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache, s.seqcycle,
+    pg_sequence_last_value(c.oid)
+FROM pg_class AS c JOIN pg_sequence AS s ON s.seqrelid = c.oid
+JOIN pg_depend AS e ON e.classid = 'pg_class'::regclass AND e.objid = c.oid
+    AND e.refclassid = 'pg_class'::regclass AND e.deptype IN ('a', 'i') AND e.refobjsubid > 0
+JOIN pg_class AS q ON q.oid = e.refobjid
+JOIN pg_attribute AS a ON a.attrelid = q.oid AND a.attnum = e.refobjsubid
+WHERE c.relnamespace = pg_my_temp_schema() ORDER BY c.oid
+"""
 
 
 class Instances(Protocol):
@@ -41,17 +55,55 @@ class PostgresTemporary(CarriedTables):
         """There are none yet."""
         super().__init__()
         self.home = home
+        self._drawn: dict[str, int | None] = {}
 
     def texts(self, words: set[str]) -> list[str]:
-        """The definitions of those that a statement names."""
+        """The definitions of those that a statement names. A draw from a sequence that goes with
+        one of them is not among them: no other session has that sequence.
+        """
         if not self.mentioned(words):
             return []
-        return [text for name, text in self._texts().items() if fold(name) in words]
+        own = [f"nextval('{literal}'::regclass)" for literal in self._positions()]
+        results = []
+        for name, text in self._tables().items():
+            if fold(name) in words:
+                for draw in own:
+                    text = text.replace(draw, "0")
+                results.append(text)
+        return results
 
-    def _texts(self) -> dict[str, str]:
+    def _tables(self) -> dict[str, str]:
         workspace = self.home.workspace
         tables = workspace.fetchall(_TABLES)
         return {name: declarations.table(workspace, oid) for name, oid in tables}
+
+    def _sequences(self) -> list[tuple[Any, ...]]:
+        return self.home.workspace.fetchall(_SEQUENCES)
+
+    def _positions(self) -> dict[str, int | None]:
+        """The last numbers of sequences, by their names as they stand in a text."""
+        return {row[1].replace("'", "''"): row[-1] for row in self._sequences()}
+
+    def _texts(self) -> dict[str, str]:
+        """The statements of each table: its sequences, and itself."""
+        parts = {name: [text] for name, text in self._tables().items()}
+        for table, name, of_identity, type_, column, *options, _ in self._sequences():
+            if not of_identity:
+                listed = declarations.options(*options)
+                parts[table].insert(0, f"CREATE TEMP SEQUENCE {name} AS {type_} {listed}")
+                owner = f"pg_temp.{quoted(table)}.{column}"
+                parts[table].append(f"ALTER SEQUENCE pg_temp.{name} OWNED BY {owner}")
+        return {name: "; ".join(texts) for name, texts in parts.items()}
+
+    def has_index(self, name: str) -> bool:
+        """See `CarriedTables`."""
+        return any(fold(index) == name for index, _ in self.home.workspace.fetchall(_INDEXES))
+
+    def leave(self) -> None:
+        """See `CarriedTables`; what is undone gives back no number."""
+        with suppress(self.failures):
+            self._drawn = self._positions() if self.names else {}
+        super().leave()
 
     def state(self) -> TemporaryState:
         """All of them with their rows."""
@@ -64,19 +116,27 @@ class PostgresTemporary(CarriedTables):
         return tables, indexes, rows
 
     def restore(self, state: TemporaryState) -> None:
-        """Have these and no others."""
+        """Have these and no others; their sequences go on where they are."""
         tables, indexes, rows = state
+        if self.names:
+            self._drawn = self._positions()
         for connection in (self.home.binder, self.home.workspace):
             for name in self.names:
                 connection.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)} CASCADE")
             for sql in tables.values():
-                connection.execute(sql)
+                _run(connection, sql)
         for name, held in rows.items():
             fill(self.home.workspace, name, held)
         for connection in (self.home.binder, self.home.workspace):
             for sql in indexes.values():
                 connection.execute(sql)
         self.names = frozenset(map(fold, tables))
+        for literal in self._positions():
+            if (last := self._drawn.get(literal)) is not None:
+                # `currval` is known as well.
+                self.home.workspace.execute(
+                    f"SELECT setval('{literal}', {last}, false), nextval('{literal}')"
+                )
 
     def mirror(self) -> None:
         """Have in the binder, empty, what the workspace has got."""
@@ -84,7 +144,7 @@ class PostgresTemporary(CarriedTables):
         for name in {*self.names, *tables}:
             self.home.binder.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)} CASCADE")
         for sql in (*tables.values(), *indexes.values()):
-            self.home.binder.execute(sql)
+            _run(self.home.binder, sql)
         self.names = frozenset(map(fold, tables))
 
     def fill(self, words: Collection[str]) -> None:
@@ -94,6 +154,11 @@ class PostgresTemporary(CarriedTables):
         for name in self.names.intersection(words):
             rows = self.home.workspace.fetch_arrow(f"SELECT * FROM pg_temp.{quoted(name)}")
             fill(self.home.binder, name, rows)
+
+
+def _run(connection: PostgresConnection, sql: str) -> None:
+    for statement in lexer.split(sql):
+        connection.execute(statement.home)
 
 
 def fill(connection: PostgresConnection, name: str, rows: pa.Table) -> None:

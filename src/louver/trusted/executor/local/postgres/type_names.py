@@ -14,6 +14,13 @@ _NUMBER = (
     "SELECT coalesce(nullif(typbasetype, 0), oid)::bigint FROM pg_catalog.pg_type"
     " WHERE oid = $1::regtype"
 )
+_BASE = """
+WITH RECURSIVE b AS (SELECT typtype, typbasetype, typtypmod, NULL::text AS name
+    FROM pg_catalog.pg_type WHERE oid = $1::regtype
+    UNION ALL SELECT t.typtype, t.typbasetype, t.typtypmod, format_type(t.oid, b.typtypmod)
+    FROM b JOIN pg_catalog.pg_type AS t ON t.oid = b.typbasetype WHERE b.typtype = 'd')
+SELECT name FROM b WHERE typtype <> 'd'
+"""
 Key = tuple[int, int]
 _own: dict[Key, str] = {}
 
@@ -24,11 +31,13 @@ class TypeNames:
     def __init__(self) -> None:
         self._of_users: dict[Key, str] = {}
         self._numbers: dict[str, int] = {}
+        self._bases: dict[str, str] = {}
 
     def forget(self) -> None:
         """After CREATE, ALTER or DROP TYPE."""
         self._of_users.clear()
         self._numbers.clear()
+        self._bases.clear()
 
     def of(self, session: postgres.Session, columns: Sequence[Column]) -> list[str]:
         """The names of the types of an answer's columns."""
@@ -49,6 +58,13 @@ class TypeNames:
             for name, (_, _, (numbers,)) in zip(missing, session.run(steps), strict=True):
                 self._numbers[name] = numbers[0].as_py()
         return [self._numbers[name] for name in names]
+
+    def base(self, session: postgres.Session, name: str) -> str:
+        """The type that a domain is of in the end; of any other type its name."""
+        if name not in self._bases:
+            ((_, _, (bases,)),) = session.run([(_BASE, [name])])
+            self._bases[name] = bases[0].as_py() or name
+        return self._bases[name]
 
     def _known(self, key: Key) -> str | None:
         return _own.get(key) or self._of_users.get(key)

@@ -29,11 +29,17 @@ def reads_all(
         return True
     if tree.find(*_UNNAMED) is not None:
         return True
-    aliases = [node.args.get("alias") for node in tree.find_all(exp.Table)]
-    if any(alias.args.get("columns") for alias in aliases if alias is not None):
-        # Its columns are read under other names.
+    if any(map(_renames, tree.find_all(exp.Table, exp.Subquery))):
         return True
     return any(_is_row(column, names, resolve) for column in tree.find_all(exp.Column))
+
+
+def _renames(source: exp.Expr) -> bool:
+    """Whether columns of a table, or of a join in brackets, are read under other names."""
+    if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select | exp.SetOperation):
+        return False
+    alias = source.args.get("alias")
+    return alias is not None and bool(alias.args.get("columns"))
 
 
 def _is_row(column: exp.Column, names: set[str], resolve: selection.Resolve) -> bool:

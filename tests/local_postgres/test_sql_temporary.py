@@ -1,0 +1,101 @@
+"""Temporary tables in PostgreSQL's language: on the machine alone, with ENC and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.local_postgres.twin import PostgresTwin
+
+
+@pytest.fixture
+def twin() -> Iterator[PostgresTwin]:
+    opened = PostgresTwin()
+    yield opened
+    opened.close()
+
+
+def test_enc_is_read_and_nothing_is_sent(twin: PostgresTwin) -> None:
+    facts = twin.louver._session.context.ledger.length
+    twin.run("CREATE TEMP TABLE t (a int ENC MAY REVEAL order DEFAULT 42, b text ENC)")
+    twin.run("ALTER TABLE t ADD c numeric(4,1) ENC DEFAULT 1.5, ADD COLUMN d date ENC")
+    twin.run("INSERT INTO t (b) VALUES ('x'), ('y') RETURNING *")
+    twin.run("CREATE TEMP TABLE u (n ENC) AS SELECT a FROM t")
+    twin.run("SELECT * FROM t, u ORDER BY b")
+    twin.run("TRUNCATE t")
+    assert twin.louver._session.context.ledger.length == facts
+
+
+def test_what_is_wrong_with_enc_is_said_of_temporary_tables_too(twin: PostgresTwin) -> None:
+    for sql, code in (
+        ("CREATE TEMP TABLE t (a int NOT NULL ENC)", "sql.enc_misplaced"),
+        ("CREATE TEMP TABLE t (a int ENC MAY REVEAL nothing)", "enc.level"),
+    ):
+        own = twin.on_louver(sql)
+        assert own.error is not None
+        assert own.error.code == code
+
+
+def test_serial_identity_and_generated_columns(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TEMP TABLE s (id serial, b text ENC)",
+        "CREATE TEMP TABLE i (id int GENERATED ALWAYS AS IDENTITY (START 5), b int ENC,"
+        " c int GENERATED ALWAYS AS (b + 1) STORED)",
+        "INSERT INTO s (b) VALUES ('x'), ('y') RETURNING *",
+        "INSERT INTO i (b) VALUES (1), (2) RETURNING *",
+        "CREATE TABLE stored (a int ENC)",
+        "INSERT INTO stored SELECT id FROM i",
+        "INSERT INTO i (b) SELECT a FROM stored ORDER BY a RETURNING *",
+        # Numbers that were drawn are not drawn again, though their rows are gone.
+        "BEGIN", "INSERT INTO s (b) VALUES ('z')", "INSERT INTO i (b) VALUES (9)",
+        "CREATE TEMP TABLE more (id serial)", "ROLLBACK",
+        "INSERT INTO s (b) VALUES ('z') RETURNING id", "SELECT currval('s_id_seq')",
+        "INSERT INTO i (b) VALUES (7) RETURNING id",
+        "SELECT * FROM s ORDER BY id", "SELECT * FROM i ORDER BY id",
+        "TRUNCATE s", "DROP TABLE s", "CREATE TEMP TABLE s (id serial)",
+        "INSERT INTO s DEFAULT VALUES RETURNING id",
+    ):  # fmt: skip
+        twin.run(sql)
+
+
+def test_on_commit_is_the_commit_of_the_user(twin: PostgresTwin) -> None:
+    for clause in ("DELETE ROWS", "DROP", "PRESERVE ROWS"):
+        for sql in (
+            "BEGIN", f"CREATE TEMP TABLE t (a int ENC) ON COMMIT {clause}",
+            "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)", "SELECT * FROM t", "COMMIT",
+            "SELECT * FROM t", "INSERT INTO t VALUES (3)", "SELECT * FROM t",
+            "BEGIN", "INSERT INTO t VALUES (4)", "SELECT * FROM t", "ROLLBACK", "SELECT * FROM t",
+            "DROP TABLE IF EXISTS t",
+            f"CREATE TEMP TABLE t (a) ON COMMIT {clause} AS SELECT 1", "SELECT * FROM t",
+            "DROP TABLE IF EXISTS t", "CREATE TEMP TABLE t (a int)", "INSERT INTO t VALUES (5)",
+            "SELECT * FROM t", "DROP TABLE t",
+        ):  # fmt: skip
+            twin.run(sql)
+
+
+def test_what_would_not_come_along_is_refused(twin: PostgresTwin) -> None:
+    twin.run("CREATE TEMP TABLE t (a int)")
+    twin.run("CREATE TEMP TABLE u (a int)")
+    for sql in ("ALTER TABLE u INHERIT t", "CREATE TEMP TABLE v ()",
+                "ALTER TABLE IF EXISTS u ENABLE ROW LEVEL SECURITY"):  # fmt: skip
+        own = twin.on_louver(sql)
+        assert own.error is not None
+        assert own.error.code == "sql.unsupported"
+    twin.run("INSERT INTO u VALUES (1)")
+
+
+def test_indexes(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TEMP TABLE t (a int)", "CREATE INDEX i ON t (a)", "DROP INDEX i",
+        "CREATE UNIQUE INDEX i ON t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)",
+        "DROP INDEX i", "INSERT INTO t VALUES (1)", "DROP INDEX i", "DROP INDEX IF EXISTS i",
+    ):  # fmt: skip
+        twin.run(sql)
+
+
+def test_on_commit_beside_references_is_refused(twin: PostgresTwin) -> None:
+    twin.run("CREATE TEMP TABLE p (a int PRIMARY KEY) ON COMMIT DELETE ROWS")
+    own = twin.on_louver("CREATE TEMP TABLE c (a int REFERENCES p)")
+    assert own.error is not None
+    assert own.error.code == "sql.unsupported"
