@@ -13,7 +13,8 @@ from tests.twin import Twin
 
 VALUES = (
     "5", "-1", "1.5", "'b'", "NULL", "NULL::INT", "DATE '2020-02-01'", "INTERVAL 1 MONTH",
-    "[1, 2]", "{'a': 1, 'b': 'x'}", "MAP {'k': 2}", "2::TINYINT", "'x'::BLOB", "word", "1 + 2",
+    "[1, 2]", "(ROW(2, 'x'))",
+    "{'a': 1, 'b': 'x'}", "MAP {'k': 2}", "2::TINYINT", "'x'::BLOB", "word", "1 + 2",
     "(SELECT max(a) FROM t)", "(SELECT b FROM t WHERE p = 1)", "(SELECT list(a ORDER BY a) FROM t)",
     "getvariable('y')", "(SELECT a FROM t WHERE p = 99)", "sum(2)", "(SELECT a FROM t)", "1, 2",
 )  # fmt: skip

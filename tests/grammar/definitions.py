@@ -124,8 +124,11 @@ class Definitions:
             scope = [
                 ("", other) for other in table.cols if other is not col and not other.generated
             ]
-            col.generated = True
             default = Expressions(self.dice, scope, True).of(col.family, 1)
+            if not any(other.name.strip('"') in default for _, other in scope):
+                # Of a constant DuckDB makes a value also where an outer join has no row.
+                return text
+            col.generated = True
             return f"{text} AS (TRY_CAST({default} AS {cast(col.type)}))"
         if draw > 0.85:
             text += f" DEFAULT {literal(self.dice, col.type, 0)}"

@@ -204,6 +204,9 @@ class Pair:
         if self._own_check(step, expected, actual):
             report.conflicts["of a constraint that only one of them sees"] += 1
             raise Broken(expected.message)
+        if step.sql.startswith("DESCRIBE ") and actual.rows is not None:
+            # In the last column, which DuckDB leaves NULL, Louver says what ENC is.
+            actual = replace(actual, rows=[(*row[:5], None, *row[6:]) for row in actual.rows])
         if self.stored_plain:
             expected, actual = _unsigned(expected), _unsigned(actual)
         sort = run.compared(entry, expected, actual)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,9 @@ def test_any_text_is_checked_or_refused(text: str) -> None:
         refused = error
     else:
         # What passes is one expression wherever it stands, and calls nothing but what is listed.
-        assert not {"getenv", "read_csv", "FROM", "SELECT"} & set(text.replace("'", " ").split())
+        # (A comment ends before what stands behind a text, which is on a line of its own.)
+        words = re.sub(r"--[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).replace("'", " ").split()
+        assert not {"getenv", "read_csv", "FROM", "SELECT"} & set(words)
         return
     if refused.code != "provider.refused":
         raise refused

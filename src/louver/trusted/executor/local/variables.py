@@ -39,8 +39,10 @@ class Variables:
         for connection in connections:
             for name in names or self._values:
                 rows, type_ = self._values[name]
-                value = "c" if type_ == _UNTYPED else f"c::{type_}"
                 arrow_values.register(connection, _INCOMING, rows.rename_columns(["c"]))
+                # The type of a row without names cannot be written, and Arrow keeps it.
+                kept = connection.execute(f"SELECT typeof(c) FROM {_INCOMING}").fetchone()
+                value = "c" if type_ == _UNTYPED or kept == (type_,) else f"c::{type_}"
                 query = f"(SELECT {value} FROM {_INCOMING})"
                 connection.execute(f"SET VARIABLE {quoted(name)} = {query}")
                 connection.unregister(_INCOMING)

@@ -55,7 +55,7 @@ class PostgresRehearsals(PostgresSettings):
         """See `Binder`."""
         from louver.trusted.executor.local.postgres import difference
 
-        return difference.run(self._own(connection), filled, sql, parameters)
+        return difference.run(self._own(connection), filled, sql, parameters, deferred=deferred)
 
     def met_by(
         self,
