@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from louver import errors
 from louver.trusted.apps import formats, startup, terminal
 from louver.trusted.apps.cli_connection import opened
 from louver.trusted.client.inside import context_of
+from louver.trusted.vault.catalog import DUCKDB
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -65,6 +66,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="estimate time and bytes; nothing is stored"
     )
     server = parser.add_argument_group("for a PostgreSQL database")
+    server.add_argument(
+        "--leave-out", action="store_true",
+        help="leave out, and name, what PostgreSQL's language here does not have",
+    )  # fmt: skip
     server.add_argument("--into", metavar="SCHEMA", default="", help="store all tables there")
     server.add_argument(
         "--as-text", action="store_true", help="store values of unknown types as text"
@@ -79,6 +84,9 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     errors.refuse_keys(options.source)
     options.url = options.to or options.url
+    if "://" not in options.source:
+        # Its objects are texts of DuckDB's.
+        options.language = options.language or DUCKDB
     if options.dry_run:
         return _estimate(options)
     from louver.trusted.executor.progress import bar
@@ -103,8 +111,8 @@ def _encrypted(
     context, names = context_of(connection), options.tables
     scheme, separator, _ = options.source.partition("://")
     if not separator:
-        if options.into or options.as_text or options.resume:
-            detail = "--into, --as-text and --resume are for a PostgreSQL database"
+        if options.into or options.as_text or options.resume or options.leave_out:
+            detail = "--into, --as-text, --resume and --leave-out are for a PostgreSQL database"
             raise errors.make("usage", detail=detail)
         return transfer.encrypt(
             context, options.source, names=names, drop_collations=options.drop_collations, **how
@@ -116,9 +124,34 @@ def _encrypted(
         (row,) = connection.execute(f"SELECT count(*) FROM {path}").fetchall()
         return int(row[0])
 
+    if context.catalog.language != DUCKDB:
+        return _as_it_is(connection, options, count, **how)
     return server_source.encrypt(
         context, options.source, count=count, names=names, into=options.into,
         as_text=options.as_text, resume=options.resume, **how,
+    )  # fmt: skip
+
+
+def _as_it_is(
+    connection: Connection,
+    options: argparse.Namespace,
+    count: Callable[[str], int],
+    **how: Unpack[How],
+) -> Encrypted:
+    """Encrypt the database of a URL in the language of its own statements."""
+    from louver.trusted.executor.postgres import encrypting
+
+    if options.into:
+        detail = "--into needs --language duckdb: objects keep their schemas in PostgreSQL's"
+        raise errors.make("usage", detail=detail)
+    choices = encrypting.Choices(
+        options.tables, as_text=options.as_text, leaves=options.leave_out,
+        drops_collations=options.drop_collations, resumes=options.resume,
+        most_rows=how.get("most_rows"),
+    )  # fmt: skip
+    return encrypting.encrypt_url(
+        context_of(connection), options.source, choices, count, how.get("progress"),
+        how.get("filled"),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -157,6 +158,27 @@ class PostgresLocalEngine(PostgresSettings):
 
     def resolve(self, catalog: Catalog) -> None:
         """See `Lifecycle`; in as many passes as the objects' needs take."""
+        self._resolve(catalog)
+        tables = [item for item in self.unresolved if item.kind == "TABLE"]
+        if tables:
+            self._resolve_circle(tables, catalog)
+        self._settle(catalog)
+
+    def _resolve_circle(self, tables: Sequence[HomeObject], catalog: Catalog) -> None:
+        """Define tables that refer to each other: their foreign keys when all of them are there."""
+        from louver.trusted.executor.local.postgres import circles
+
+        parts = {(item.schema, item.name): circles.parted(item.sql) for item in tables}
+        own = [replace(item, sql=parts[(item.schema, item.name)][0]) for item in tables]
+        self.unresolved = [item for item in self.unresolved if item.kind != "TABLE"] + own
+        self._resolve(catalog)
+        for item in filter(lambda other: other.kind == "TABLE", tuple(self.unresolved)):
+            self.define(item, catalog)
+        for _, keys in parts.values():
+            for sql in keys:
+                self.binder.execute(sql)
+
+    def _resolve(self, catalog: Catalog) -> None:
         before = -1
         while self.unresolved and len(self.unresolved) != before:
             before, items, self.unresolved = len(self.unresolved), self.unresolved, []
@@ -165,9 +187,6 @@ class PostgresLocalEngine(PostgresSettings):
                     self.define(item, catalog)
                 except errors.Error:
                     self.unresolved.append(item)
-        for item in filter(lambda other: other.kind == "TABLE", tuple(self.unresolved)):
-            self.define(item, catalog)
-        self._settle(catalog)
 
     def _settle(self, catalog: Catalog) -> None:
         """Have sequences go with their columns, and stand where they stood."""
