@@ -39,3 +39,9 @@ def test_all_that_is_declared_comes_along(
         for table in (*moving.TABLES, "few", '"Sales dept".fewer'):
             rows = con.execute(f"SELECT x::text FROM (SELECT * FROM {table}) AS x ORDER BY 1")
             assert [text for (text,) in rows.fetchall()] == source.texts(table), table
+    back = Database()
+    done = answers(run("-u", target.url, "export", "--to", back.url, "--json", folder=tmp_path))
+    assert done[0]["tables"] == body["tables"]
+    assert moving.definitions(back) == moving.definitions(source)
+    for table in (*moving.TABLES, "few", '"Sales dept".fewer'):
+        assert back.texts(table) == source.texts(table), table

@@ -14,6 +14,7 @@ from louver import errors
 from louver.trusted.apps.cli_connection import opened
 from louver.trusted.apps.commands.encrypt import report
 from louver.trusted.client.inside import context_of
+from louver.trusted.vault.catalog import DUCKDB
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,11 @@ def run(options: argparse.Namespace) -> int:
     start, notices = time.perf_counter(), list[str]()
     with opened(options) as connection, bar() as progress:
         context = context_of(connection)
-        if options.to:
+        if options.to and context.catalog.language != DUCKDB:
+            from louver.trusted.executor.postgres import exporting
+
+            counts, notices = exporting.export(context, options.to, progress=progress)
+        elif options.to:
             counts, notices = server_target.export(
                 context, options.to, progress=progress, as_text=options.as_text
             )

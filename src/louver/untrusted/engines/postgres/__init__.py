@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from louver.untrusted.engines.postgres.address import target_of
 from louver.untrusted.engines.postgres.connection import PostgresEngine
+from louver.untrusted.engines.postgres.failures import translated
 from louver.untrusted.engines.postgres.opening import opened
 from louver.wire.messages import Statement
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PostgresEngine", "open_url", "place_of_url", "require_database", "session_at", "stored_at",
-    "stored_of",
+    "stored_of", "translated",
 ]  # fmt: skip
 
 

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlglot.tokens import Token
 
 from louver.names import keyword
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import HomeObject
 
 _CREATE = "CREATE TABLE "
 _FOREIGN = "FOREIGN KEY "
+
+
+def without_keys(unresolved: list[HomeObject], tables: Sequence[HomeObject]) -> list[str]:
+    """Put these tables' statements without their foreign keys in the place of theirs; what adds the
+    keys.
+    """
+    keys: list[str] = []
+    for item in tables:
+        sql, own = parted(item.sql)
+        unresolved[unresolved.index(item)] = replace(item, sql=sql)
+        keys += own
+    return keys
 
 
 def parted(sql: str) -> tuple[str, list[str]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -126,7 +125,7 @@ class PostgresLocalEngine(PostgresSettings):
         with path_instead(self.binder, item.path):
             if item.kind != "SEQUENCE":
                 self.binder.execute(item.sql)
-            elif (creation := _statements(item)[0])[: len(_OF_IDENTITY)] != _OF_IDENTITY:
+            elif (creation := _statements(item)[0])[: len(OF_IDENTITY)] != OF_IDENTITY:
                 self.binder.execute(creation)
         self.mirror(item, catalog)
 
@@ -161,22 +160,15 @@ class PostgresLocalEngine(PostgresSettings):
         self._resolve(catalog)
         tables = [item for item in self.unresolved if item.kind == "TABLE"]
         if tables:
-            self._resolve_circle(tables, catalog)
-        self._settle(catalog)
+            from louver.trusted.executor.local.postgres import circles
 
-    def _resolve_circle(self, tables: Sequence[HomeObject], catalog: Catalog) -> None:
-        """Define tables that refer to each other: their foreign keys when all of them are there."""
-        from louver.trusted.executor.local.postgres import circles
-
-        parts = {(item.schema, item.name): circles.parted(item.sql) for item in tables}
-        own = [replace(item, sql=parts[(item.schema, item.name)][0]) for item in tables]
-        self.unresolved = [item for item in self.unresolved if item.kind != "TABLE"] + own
-        self._resolve(catalog)
-        for item in filter(lambda other: other.kind == "TABLE", tuple(self.unresolved)):
-            self.define(item, catalog)
-        for _, keys in parts.values():
+            keys = circles.without_keys(self.unresolved, tables)
+            self._resolve(catalog)
+            for item in [other for other in self.unresolved if other.kind == "TABLE"]:
+                self.define(item, catalog)
             for sql in keys:
                 self.binder.execute(sql)
+        self._settle(catalog)
 
     def _resolve(self, catalog: Catalog) -> None:
         before = -1
@@ -385,7 +377,7 @@ class PostgresLocalEngine(PostgresSettings):
 
 
 #: How the text of the sequence of an identity column begins, which its table makes.
-_OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
+OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
 
 
 def _statements(item: HomeObject) -> list[str]:
