@@ -31,6 +31,8 @@ from louver.trusted.vault.catalog import HomeObject, Table
 
 Count = Callable[[str], int]
 _BATCH = "louver_batch"
+#: What is made together with a table.
+_PARTS = frozenset(("TABLE", "KEY", "OWNER", "POSITION", "INDEX"))
 _BYTEWISE = ("C", "POSIX", "C.UTF-8", "C.utf8")
 
 
@@ -91,7 +93,11 @@ def encrypt(
         )
         for table in tables
     }
-    items = _absent(context, source.items(rest, forms, every=every))
+    whole = {table.oid for table in done}
+    items = _absent(context, [
+        item for item in source.items(tables, forms, every=every)
+        if item.table not in whole or item.kind not in _PARTS
+    ])  # fmt: skip
     refused = source.refused(tables, every=every)
     said = [f"{name}: Louver has none" for name in refused]
     tried = trial.run(context, source, items, forms, leaves=choices.leaves, every=every)
@@ -180,7 +186,6 @@ def _groups(items: Sequence[Item]) -> Iterator[list[Item]]:
     and the last one that it has a key for; other objects as they come.
     """
     last = {item.oid: at for at, item in enumerate(items) if item.kind == "TABLE"}
-    parts = {"KEY", "OWNER", "POSITION", "INDEX"}
     end = {
         last[item.table]: last.get(item.parent, 0) for item in items
         if item.kind == "KEY" and item.table in last
@@ -197,7 +202,7 @@ def _groups(items: Sequence[Item]) -> Iterator[list[Item]]:
             until = max(until, at, end.get(at, -1))
             if at == until:
                 known = {other.oid for other in group if other.kind == "TABLE"}
-                own = [x for x in waiting if x[1].kind in parts and x[1].table in known]
+                own = [x for x in waiting if x[1].kind in _PARTS and x[1].table in known]
                 waiting = [x for x in waiting if x not in own]
                 group += [other for _, other in own]
     if group:
