@@ -274,11 +274,17 @@ class Workspace(RowQueries, Protocol):
     def reader(self) -> LocalConnection:
         """A connection of its own that reads files and what has a name in this process."""
 
+    def apart(self) -> LocalConnection:
+        """A connection of its own to the workspace, whose tables are not there between queries."""
+
     def plain_arrow(self, rows: pa.Table) -> pa.Table:
         """The Arrow that the engine gives by default."""
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that the engine gives."""
+
+    def printed(self, rows: pa.Table) -> pa.Table:
+        """The rows as they are to be printed: texts where DuckDB would write values otherwise."""
 
     def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
         """The rows as a result of DuckDB's library, which makes frames and texts of them."""

@@ -356,6 +356,17 @@ class PostgresLocalEngine(PostgresSettings):
         refuse("COPY to a file")
 
     def reader(self) -> LocalConnection:
+        """See `Workspace`: DuckDB, for the private server would open files as itself, and knows
+        fewer forms of them.
+        """
+        import duckdb
+
+        from louver.trusted.executor.local.connection import DuckDBConnection
+        from louver.trusted.executor.local.duckdb_instances import options
+
+        return DuckDBConnection(duckdb.connect(":memory:", config=options(self.directory)))
+
+    def apart(self) -> LocalConnection:
         """See `Workspace`."""
         return self.another(1)
 
@@ -373,7 +384,15 @@ class PostgresLocalEngine(PostgresSettings):
 
     def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
         """See `Workspace`."""
-        refuse("frames of DuckDB's library")
+        from louver.trusted.executor.local.postgres import frames
+
+        return frames.reading(self.workspace, rows)
+
+    def printed(self, rows: pa.Table) -> pa.Table:
+        """See `Workspace`."""
+        from louver.trusted.executor.local.postgres import frames
+
+        return frames.printed(self.workspace, rows)
 
 
 #: How the text of the sequence of an identity column begins, which its table makes.
