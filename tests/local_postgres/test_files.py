@@ -14,6 +14,7 @@ import pytest
 
 import louver
 from louver import errors
+from tests.client.harness import answers, run
 from tests.local_postgres.twin import PostgresTwin
 
 TABLE = """CREATE TABLE w (id integer PRIMARY KEY, s text ENC, n numeric(5,2) ENC, wide numeric ENC,
@@ -99,3 +100,15 @@ def test_the_ledger_is_a_relation(twin: PostgresTwin) -> None:
     with pytest.raises(louver.Error) as caught:
         twin.louver.executemany("INSERT INTO w VALUES (?, ?)", [(1, "x")])
     assert "$1" in str(caught.value)
+
+
+def test_the_shell_lists_and_describes(twin: PostgresTwin, tmp_path: Path) -> None:
+    twin.run("CREATE TABLE \"it's\" (id integer PRIMARY KEY, s text ENC DEFAULT 'x')")
+    twin.run('CREATE VIEW few AS SELECT s FROM "it\'s"')
+    url = ("-u", twin.url, "sql")
+    listed = run(*url, stdin="\\d\n", folder=tmp_path).stdout
+    assert all(word in listed for word in ("it's", "few", "view", "public"))
+    described = run(*url, stdin='\\d "it\'s"\n', folder=tmp_path).stdout
+    assert all(word in described for word in ("id", "integer", "'x'::text"))
+    (body,) = answers(run("-u", twin.url, "export", "f.duckdb", "--json", folder=tmp_path, code=2))
+    assert body["code"] == "usage"

@@ -42,6 +42,9 @@ def run(options: argparse.Namespace) -> int:
     start, notices = time.perf_counter(), list[str]()
     with opened(options) as connection, bar() as progress:
         context = context_of(connection)
+        if options.file and context.catalog.language != DUCKDB:
+            detail = "a database of PostgreSQL's language is exported with --to postgresql://…"
+            raise errors.make("usage", detail=detail)
         if options.to and context.catalog.language != DUCKDB:
             from louver.trusted.executor.postgres import exporting
 
