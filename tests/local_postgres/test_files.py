@@ -73,8 +73,8 @@ def test_tables_are_created_for_what_is_loaded(twin: PostgresTwin, tmp_path: Pat
     path.write_text("\n".join(map(json.dumps, rows.to_pylist())), encoding="utf-8")
     assert con.load("jsons", str(path), encrypt=True) == 2
     for table in ("arrow", "frame", "parquet", "jsons"):
-        kept = con.execute(f"SELECT id, s, f FROM {table} ORDER BY id").fetchall()
-        assert kept == [(1, "x", 0.5), (2, None, None)], table
+        loaded = con.execute(f"SELECT id, s, f FROM {table} ORDER BY id").fetchall()
+        assert loaded == [(1, "x", 0.5), (2, None, None)], table
 
 
 def test_rows_are_shown_as_postgresql_writes_them(twin: PostgresTwin) -> None:

@@ -217,3 +217,14 @@ def test_an_export_that_fails_leaves_nothing(
     assert body["code"] == "file.database"
     (body,) = answers(encrypt(source, source, tmp_path, "--json", code=1))
     assert body["code"] == "source.same"
+
+
+def test_a_dry_run_estimates_and_stores_nothing(
+    source: Database, target: Database, tmp_path: Path
+) -> None:
+    source.run(moving.RICH)
+    (body,) = answers(encrypt(source, target, tmp_path, "--dry-run", "--json"))
+    estimates = {item["table"]: item for item in body["estimates"]}
+    assert estimates["odd"]["rows"] == 3003
+    assert estimates["odd"]["bytes"] > 100_000
+    assert target.run("SELECT count(*) FROM pg_namespace WHERE nspname = 'louver'") == [[0]]

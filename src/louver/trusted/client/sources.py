@@ -114,7 +114,8 @@ class Sources(ABC):
         self._require_open()
         if self._context.catalog.language != DUCKDB:
             # Objects of this process have no names there.
-            return self.sql("SHOW LEAKAGE")
+            statement = "SHOW LEAKAGE"
+            return self.sql(statement)
         with self._lock, contained(self._session):
             rows = self._session.context.ledger.table()
         return self._relation(Composition(_LEDGER, "leakage", frames={_LEDGER: rows}))

@@ -6,19 +6,22 @@ types, sequences and indexes, and the views, macros and comments that need no ot
 left is named. Objects that the target has already must be equal; a table there is an error. COLLATE
 stays, and is reported for each column. A lake, a table with generated columns, and a plain column
 with a collation of an extension store none: --drop-collations stores these columns without.
---dry-run encrypts some rows of each table in memory and estimates the time and the bytes of the
-whole.
+--dry-run encrypts some rows of each table, stores nothing that stays, and estimates the time and
+the bytes of the whole.
 
 Of a PostgreSQL database (postgresql://…) all tables are read in one state, and stored one after the
-other, each whole or not at all: --resume goes on after an interruption. Types that the local engine
-does not have are refused, all at once, unless --as-text stores their values as text; rules and
-objects that it does not have are named. --into stores all tables in one schema, which may be in the
-source itself.
+other, each whole or not at all: --resume goes on after an interruption. Into a database of
+PostgreSQL's language everything comes along as it is declared; what Louver does not have is listed
+before anything is stored, and --leave-out leaves it. Types of extensions are refused unless
+--as-text stores their values as text. Into one of DuckDB's language types that DuckDB does not have
+are refused in the same way, rules and objects that it does not have are named, and --into stores
+all tables in one schema, which may be in the source itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict
@@ -26,8 +29,7 @@ from typing import TYPE_CHECKING, TypedDict
 from louver import errors
 from louver.trusted.apps import formats, startup, terminal
 from louver.trusted.apps.cli_connection import opened
-from louver.trusted.client.inside import context_of
-from louver.trusted.vault.catalog import DUCKDB
+from louver.trusted.client.inside import context_of, session_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Rows of each table that a dry run encrypts.
 SAMPLE_ROWS = 20_000
+#: A server that ends with this process.
+_SERVER = "louver.untrusted.servers.private_postgres"
 _COLUMNS = [
     ("table", "VARCHAR"),
     ("rows", "BIGINT"),
@@ -84,6 +88,8 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     errors.refuse_keys(options.source)
     options.url = options.to or options.url
+    from louver.trusted.vault.catalog import DUCKDB
+
     if "://" not in options.source:
         # Its objects are texts of DuckDB's.
         options.language = options.language or DUCKDB
@@ -107,6 +113,7 @@ def _encrypted(
     """Encrypt the source, a file or the database of a URL."""
     from louver.trusted import backends
     from louver.trusted.executor import server_source, transfer
+    from louver.trusted.vault.catalog import DUCKDB
 
     context, names = context_of(connection), options.tables
     scheme, separator, _ = options.source.partition("://")
@@ -164,14 +171,30 @@ class How(TypedDict, total=False):
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    """Encrypt some rows of each table into a database in memory, and scale what that took."""
+    """Encrypt some rows of each table into a database that goes, and scale what that took."""
+    from louver.trusted import backends
+    from louver.trusted.vault.catalog import DUCKDB
+
+    target = options.url.partition("://")[0] if "://" in (options.url or "") else ""
+    source, separator, _ = options.source.partition("://")
+    # Without a target it is as for one of the source's kind.
+    scheme = target or (source if separator else "")
+    known = backends.named(scheme).languages[0] if scheme in backends.PLAIN else DUCKDB
+    if not separator or (options.language or known) == DUCKDB:
+        return _estimated(options, "duckdb:///:memory:")
+    from louver.trusted.apps.demo_console import services
+
+    with services([sys.executable, "-m", _SERVER]) as (server,):
+        return _estimated(options, str(server.announcement["url"]))
+
+
+def _estimated(options: argparse.Namespace, url: str) -> int:
     with startup.without_collection():
         from louver.trusted.client.connect import connect
+        from louver.trusted.planner.sql.dialect import speaking
 
     estimates: list[tuple[str, int, int, float]] = []
-    connection = connect(
-        "duckdb:///:memory:", options.keys, profile=options.profile, policy=options.policy
-    )
+    connection = connect(url, options.keys, profile=options.profile, policy=options.policy)
     traffic = context_of(connection).engine.traffic
     before = traffic.bytes_out
 
@@ -181,7 +204,7 @@ def _estimate(options: argparse.Namespace) -> int:
         factor = max(rows / min(rows, SAMPLE_ROWS), 1) if rows else 1
         estimates.append((table, rows, round(sent * factor), seconds * factor))
 
-    with connection:
+    with connection, speaking(session_of(connection).dialect):
         after_each: Filled = filled
         done = _encrypted(connection, options, most_rows=SAMPLE_ROWS, filled=after_each)
     if options.json:

@@ -14,7 +14,6 @@ from louver import errors
 from louver.trusted.apps.cli_connection import opened
 from louver.trusted.apps.commands.encrypt import report
 from louver.trusted.client.inside import context_of
-from louver.trusted.vault.catalog import DUCKDB
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted import backends
     from louver.trusted.executor import export_file, server_target
     from louver.trusted.executor.progress import bar
+    from louver.trusted.vault.catalog import DUCKDB
 
     errors.refuse_keys(options.to)
     if bool(options.file) == bool(options.to) or (options.as_text and not options.to):

@@ -23,10 +23,10 @@ from louver.trusted.apps.demo.database import Demonstration, Plain
 from louver.trusted.apps.demo_console import services
 from louver.trusted.client.connect import connect
 from louver.trusted.client.dbapi import Connection
+from louver.trusted.client.inside import session_of
 from louver.trusted.client.relation import Relation
 from louver.trusted.executor.local.postgres.instances import PostgresInstances
 from louver.trusted.planner.sql.dialect import speaking
-from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 #: Flights that are encrypted unless --rows says otherwise.
 ROWS = 20_000
@@ -62,8 +62,8 @@ class PostgresDemonstration:
         """Run the demonstration; its results as plain data."""
         with services(_SERVER) as (server,):
             url = server.announcement["url"]
-            with speaking(DIALECT):
-                return _Steps(self._directory, quiet=self._quiet, rows=self._rows, url=url).run()
+            steps = _Steps(self._directory, quiet=self._quiet, rows=self._rows, url=url)
+            return steps.run()
 
 
 class PlainPostgres:
@@ -74,7 +74,7 @@ class PlainPostgres:
     def __init__(self) -> None:
         """With no table yet."""
         self._databases = PostgresInstances()
-        self._connection = self._databases.workspace
+        self._connection = self._databases.another(1)
 
     def load(self, table: flights.Table, rows: pa.Table) -> None:
         """See `Plain`."""
@@ -104,7 +104,8 @@ class _Steps(Demonstration):
 
     def run(self) -> dict[str, Any]:
         """Run them; their results as plain data."""
-        with closing(self._connection), closing(self._plain):
+        language = speaking(session_of(self._connection).dialect)
+        with closing(self._connection), closing(self._plain), language:
             self._introduce()
             loads = [self._load(flights.FLIGHTS)]
             self._explained: list[str] = []

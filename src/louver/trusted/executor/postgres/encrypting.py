@@ -21,7 +21,7 @@ from louver.trusted import backends
 from louver.trusted.executor import row_writer, transaction, transfer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres import plaintext
-from louver.trusted.executor.local.postgres.declarations import Form
+from louver.trusted.executor.local.postgres.declarations import TEXT, Form
 from louver.trusted.executor.local.postgres.plaintext import Item, Plaintext, SourceTable
 from louver.trusted.executor.postgres import trial
 from louver.trusted.executor.progress import Progress
@@ -226,11 +226,11 @@ def _texts(source: Plaintext, table: SourceTable, *, as_text: bool) -> frozenset
 
 def _census(source: Plaintext, tables: Sequence[SourceTable]) -> dict[int, int]:
     """The rows of each table; raises for all values that cannot be held."""
-    found = {table.oid: source.census(table) for table in tables}
-    refused = [column for _, odd in found.values() for column in odd]
+    counted = {table.oid: source.census(table) for table in tables}
+    refused = [column for _, odd in counted.values() for column in odd]
     if refused:
         raise errors.make("source.values", columns=", ".join(refused))
-    return {oid: rows for oid, (rows, _) in found.items()}
+    return {oid: rows for oid, (rows, _) in counted.items()}
 
 
 def _require_count(table: SourceTable, rows: int, expected: int) -> None:
@@ -264,13 +264,13 @@ def _done(
 def _is_same(context: Context, source: Plaintext, table: SourceTable) -> bool:
     """Whether the target's table has the same columns, protected as they would be now."""
     entry = context.catalog.table(table.schema, table.name)
-    place = table.schema, table.name
+    path = table.schema, table.name
     names = [column.name for column in source.columns(table)]
     if entry is None or [column.name for column in entry.columns] != names:
         return False
-    declared = {column.name: column.type for column in context.local.schema.columns(*place)}
-    for name, type_ in ((c.name, c.type) for c in source.schema.columns(*place)):
-        if declared.get(name) not in (type_, "text"):
+    declared = {column.name: column.type for column in context.local.schema.columns(*path)}
+    for name, type_ in ((c.name, c.type) for c in source.schema.columns(*path)):
+        if declared.get(name) not in (type_, TEXT):
             return False
     return transfer.is_protected(context, entry)
 

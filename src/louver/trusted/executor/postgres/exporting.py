@@ -21,11 +21,14 @@ from louver.trusted.executor import storage, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres import circles, plaintext_queries
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
-from louver.trusted.executor.local.postgres.engine import OF_IDENTITY
+from louver.trusted.executor.local.postgres.declarations import (
+    OF_IDENTITY,
+    TEXT,
+    statements,
+)
 from louver.trusted.executor.local.postgres.plaintext import SourceColumn
 from louver.trusted.executor.local.postgres.type_names import TypeNames
 from louver.trusted.executor.progress import Progress
-from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
 _OPENING = (
@@ -60,14 +63,14 @@ def export(
     with closing(module.session_at(url)) as session:
         session.keep_no_statements()
         target = _Target(session, partial(module.translated, address))
-        statements = _statements(context)
+        texts = _statements(context)
         with transaction.same_state(context):
             target.run("BEGIN")
             for sql in _OPENING:
                 target.run(sql)
-            target.run_all(statements.early)
+            target.run_all(texts.early)
             counts = _rows(context, target, progress)
-            target.run_all(statements.late)
+            target.run_all(texts.late)
             target.run("COMMIT")
     return counts, []
 
@@ -88,7 +91,7 @@ def _statements(context: Context) -> _Statements:
         if item.temporary:
             continue
         if item.kind == "SEQUENCE":
-            first, *others = (text.home for text in lexer.split(item.sql))
+            first, *others = statements(item)
             # The one of an identity column comes with its table.
             early += [] if first.startswith(OF_IDENTITY) else [first]
             settled += others
@@ -118,9 +121,9 @@ class _Target:
         with self._translated():
             self.connection.raw.run([(sql, [])])
 
-    def run_all(self, statements: Sequence[str]) -> None:
+    def run_all(self, texts: Sequence[str]) -> None:
         """Run statements, as often as one more of them runs."""
-        waiting = list(statements)
+        waiting = list(texts)
         while waiting:
             failure: errors.Error | None = None
             left = []
@@ -150,7 +153,7 @@ class _Target:
                 self.connection.fill(table.local_name, names, rows)
                 continue
             types = dict(zip(names, self._types(table, names), strict=True))
-            columns = [(name, "text" if name in texts else types[name]) for name in names]
+            columns = [(name, TEXT if name in texts else types[name]) for name in names]
             self.connection.create(f"pg_temp.{_BATCH}", columns, rows)
             listed = ", ".join(map(quoted, names))
             values = ", ".join(f"{quoted(name)}::{types[name]}" for name in names)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from sqlglot.tokens import Token
 
 from louver.names import keyword
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import HomeObject
 
@@ -15,16 +17,21 @@ _CREATE = "CREATE TABLE "
 _FOREIGN = "FOREIGN KEY "
 
 
-def without_keys(unresolved: list[HomeObject], tables: Sequence[HomeObject]) -> list[str]:
-    """Put these tables' statements without their foreign keys in the place of theirs; what adds the
-    keys.
+@contextmanager
+def parting(
+    binder: LocalConnection, unresolved: list[HomeObject], tables: Sequence[HomeObject]
+) -> Iterator[None]:
+    """Have these tables' statements without their foreign keys among the unresolved ones; the keys
+    are added when the tables are there.
     """
     keys: list[str] = []
     for item in tables:
         sql, own = parted(item.sql)
         unresolved[unresolved.index(item)] = replace(item, sql=sql)
         keys += own
-    return keys
+    yield
+    for sql in keys:
+        binder.execute(sql)
 
 
 def parted(sql: str) -> tuple[str, list[str]]:

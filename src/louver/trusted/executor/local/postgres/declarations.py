@@ -9,6 +9,9 @@ from typing import Any
 
 from louver.names import quoted
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.postgres_types import own_type
+from louver.trusted.vault.catalog import HomeObject
 
 _TABLE = """
 SELECT n.nspname::text, c.relname::text, c.relpersistence::text, pg_get_partkeydef(c.oid),
@@ -36,7 +39,7 @@ _CONSTRAINTS = """
 SELECT conname::text, contype::text, pg_get_constraintdef(oid),
     (SELECT a.attname::text FROM pg_attribute AS a
      WHERE a.attrelid = conrelid AND a.attnum = conkey[1] AND contype = 'n')
-FROM pg_constraint WHERE conrelid = $1 AND (conislocal OR $2::boolean)
+FROM pg_constraint WHERE conrelid = $1 AND (conislocal OR $2::integer = 1)
     AND contype IN ('p', 'u', 'c', 'x', 'f', 'n')
 ORDER BY position(contype::text IN 'npucxf'), oid
 """
@@ -46,6 +49,11 @@ SELECT format('%I.%I', n.nspname, c.relname), s.seqincrement, s.seqmin, s.seqmax
 FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE s.seqrelid = $1
 """
+
+
+TEXT = own_type("VARCHAR")
+#: How the text of the sequence of an identity column begins, which its table makes.
+OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ def table(
     schema, name, persistence, partitions, bound, parents = row
     is_temporary = temporary or persistence == "t"
     target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {path_of(schema, name)}"
-    constraints = fetched(connection, _CONSTRAINTS, oid, str(form.alone).lower())
+    constraints = fetched(connection, _CONSTRAINTS, oid, 1 if form.alone else 0)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
         _column(connection, column, named, form, temporary=temporary)
@@ -124,7 +132,7 @@ def _column(
     temporary: bool,
 ) -> str:
     name, type_, not_null, identity, generated, expression, collation, _, sequence = column
-    text = f"{quoted(name)} {'text' if name in form.texts else type_}"
+    text = f"{quoted(name)} {TEXT if name in form.texts else type_}"
     if collation and form.collations:
         text += f" COLLATE {collation}"
     if form.encrypted:
@@ -236,3 +244,8 @@ def type_(connection: PostgresConnection, oid: int, kind: str, name: str) -> str
 def path_of(schema: str, name: str) -> str:
     """The full name of an object."""
     return f"{quoted(schema)}.{quoted(name)}"
+
+
+def statements(item: HomeObject) -> list[str]:
+    """The statements of a sequence's text: the first makes it, later ones need its table."""
+    return [statement.home for statement in lexer.split(item.sql)]

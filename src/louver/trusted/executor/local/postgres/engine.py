@@ -25,6 +25,7 @@ from louver.trusted.executor.local.local import (
 )
 from louver.trusted.executor.local.postgres import plain_values, unused
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.executor.local.postgres.declarations import OF_IDENTITY, statements
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import (
     path_instead,
@@ -32,7 +33,6 @@ from louver.trusted.executor.local.postgres.instances import (
 from louver.trusted.executor.local.postgres.schema import PostgresSchema
 from louver.trusted.executor.local.postgres.session_settings import PostgresSettings, refuse
 from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
-from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
@@ -125,7 +125,7 @@ class PostgresLocalEngine(PostgresSettings):
         with path_instead(self.binder, item.path):
             if item.kind != "SEQUENCE":
                 self.binder.execute(item.sql)
-            elif (creation := _statements(item)[0])[: len(OF_IDENTITY)] != OF_IDENTITY:
+            elif (creation := statements(item)[0])[: len(OF_IDENTITY)] != OF_IDENTITY:
                 self.binder.execute(creation)
         self.mirror(item, catalog)
 
@@ -143,7 +143,7 @@ class PostgresLocalEngine(PostgresSettings):
         if item.kind == "SCHEMA":
             texts = [f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"]
         elif item.kind == "SEQUENCE":
-            texts = [sql for sql in _statements(item) if not sql.startswith("ALTER")]
+            texts = [sql for sql in statements(item) if not sql.startswith("ALTER")]
         try:
             with path_instead(self.workspace, item.path):
                 for sql in texts:
@@ -162,12 +162,10 @@ class PostgresLocalEngine(PostgresSettings):
         if tables:
             from louver.trusted.executor.local.postgres import circles
 
-            keys = circles.without_keys(self.unresolved, tables)
-            self._resolve(catalog)
-            for item in [other for other in self.unresolved if other.kind == "TABLE"]:
-                self.define(item, catalog)
-            for sql in keys:
-                self.binder.execute(sql)
+            with circles.parting(self.binder, self.unresolved, tables):
+                self._resolve(catalog)
+                for item in [other for other in self.unresolved if other.kind == "TABLE"]:
+                    self.define(item, catalog)
         self._settle(catalog)
 
     def _resolve(self, catalog: Catalog) -> None:
@@ -184,7 +182,7 @@ class PostgresLocalEngine(PostgresSettings):
         """Have sequences go with their columns, and stand where they stood."""
         items = [item for item in catalog.objects if item.kind == "SEQUENCE"]
         for item in items:
-            for sql in _statements(item)[1:]:
+            for sql in statements(item)[1:]:
                 self.binder.execute(sql)
         for connection in self.instances if items else ():
             # No number of before was drawn in this session.
@@ -359,12 +357,9 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Workspace`: DuckDB, for the private server would open files as itself, and knows
         fewer forms of them.
         """
-        import duckdb
+        from louver.trusted.executor.local.postgres import frames
 
-        from louver.trusted.executor.local.connection import DuckDBConnection
-        from louver.trusted.executor.local.duckdb_instances import options
-
-        return DuckDBConnection(duckdb.connect(":memory:", config=options(self.directory)))
+        return frames.reader(self.directory)
 
     def apart(self) -> LocalConnection:
         """See `Workspace`."""
@@ -393,15 +388,6 @@ class PostgresLocalEngine(PostgresSettings):
         from louver.trusted.executor.local.postgres import frames
 
         return frames.printed(self.workspace, rows)
-
-
-#: How the text of the sequence of an identity column begins, which its table makes.
-OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
-
-
-def _statements(item: HomeObject) -> list[str]:
-    """The statements of a sequence's text: the first makes it, later ones need its table."""
-    return [statement.home for statement in lexer.split(item.sql)]
 
 
 @contextmanager

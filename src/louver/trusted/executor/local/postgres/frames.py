@@ -10,7 +10,9 @@ import duckdb
 import pyarrow as pa
 
 from louver.trusted.executor.local import arrow_values
-from louver.trusted.executor.local.connection import translated
+from louver.trusted.executor.local.connection import DuckDBConnection, translated
+from louver.trusted.executor.local.duckdb_instances import options
+from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.local.postgres import plain_values
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 
@@ -28,16 +30,21 @@ def reading(connection: PostgresConnection, rows: pa.Table) -> Iterator[duckdb.D
         yield plain.execute(f"SELECT * FROM {_ROWS}")
 
 
+def reader(directory: str) -> LocalConnection:
+    """What reads files."""
+    return DuckDBConnection(duckdb.connect(":memory:", config=options(directory)))
+
+
 def printed(connection: PostgresConnection, rows: pa.Table) -> pa.Table:
     """All values as PostgreSQL writes them."""
     names = [f"c{position}" for position in range(rows.num_columns)]
     if not rows.num_columns or not rows.num_rows:
         arrays = [pa.nulls(rows.num_rows, pa.string()) for _ in names]
         return pa.Table.from_arrays(arrays, rows.column_names)
-    place = pa.array(range(rows.num_rows), pa.int64())
-    given = rows.rename_columns(names).append_column("place", place)
+    position = pa.array(range(rows.num_rows), pa.int64())
+    given = rows.rename_columns(names).append_column("position", position)
     listed = ", ".join(f"{name}::text" for name in names)
-    sql = f"SELECT {listed} FROM pg_temp.{_ROWS} ORDER BY place"
+    sql = f"SELECT {listed} FROM pg_temp.{_ROWS} ORDER BY position"
     return connection.over(_ROWS, given, sql).rename_columns(rows.column_names)
 
 

@@ -274,7 +274,8 @@ class Plaintext:
             ((last, is_called),) = self.rows(row[-1])
             if is_called or last != start:
                 path = path_of(schema, name).replace("'", "''")
-                sql = f"SELECT pg_catalog.setval('{path}', {last}, {str(is_called).lower()})"
+                called = "true" if is_called else "false"
+                sql = f"SELECT pg_catalog.setval('{path}', {last}, {called})"
                 yield Item("POSITION", schema, name, sql, oid, table)
 
     def _comments(self, items: Sequence[Item]) -> Iterator[Item]:
