@@ -115,8 +115,7 @@ class Result:
 
     def texts(self, rows: pa.Table | None = None) -> list[tuple[str | None, ...]]:
         """All rows, or the given ones, with every value as text, as DuckDB prints it."""
-        with contained(self._session):
-            wanted = self._session.context.local.printed(self.rows if rows is None else rows)
+        wanted = self.rows if rows is None else rows
         texts = arrow_values.texts(wanted)
         if texts is not None:
             return texts
@@ -127,6 +126,5 @@ class Result:
     def csv(self, write: Callable[[bytes], object]) -> None:
         """Write all rows as CSV with a header, as DuckDB's COPY does; ``write`` takes the bytes."""
         names = [name for name, _ in self.columns]
-        local = self._session.context.local
-        with contained(self._session), local.reading(local.printed(self.rows)) as relation:
+        with contained(self._session), self._session.context.local.reading(self.rows) as relation:
             csv_text.write_csv(relation, names, write)

@@ -24,7 +24,6 @@ from louver.trusted.executor.containment import contained, face
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.frames import held, is_scanned
 from louver.trusted.executor.parameters import Parameters
-from louver.trusted.vault.catalog import DUCKDB
 
 if TYPE_CHECKING:
     from louver.trusted.executor.front import Front
@@ -112,10 +111,6 @@ class Sources(ABC):
     def leakage(self) -> Relation:
         """The ledger: everything that the server has learned, one row for each fact."""
         self._require_open()
-        if self._context.catalog.language != DUCKDB:
-            # Objects of this process have no names there.
-            statement = "SHOW LEAKAGE"
-            return self.sql(statement)
         with self._lock, contained(self._session):
             rows = self._session.context.ledger.table()
         return self._relation(Composition(_LEDGER, "leakage", frames={_LEDGER: rows}))

@@ -283,9 +283,6 @@ class Workspace(RowQueries, Protocol):
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """The rows as the Python values that the engine gives."""
 
-    def printed(self, rows: pa.Table) -> pa.Table:
-        """The rows as they are to be printed: texts where DuckDB would write values otherwise."""
-
     def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
         """The rows as a result of DuckDB's library, which makes frames and texts of them."""
 

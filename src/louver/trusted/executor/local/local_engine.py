@@ -345,10 +345,6 @@ class DuckDBLocalEngine(DuckDBKept):
         with self.reading(rows) as connection:
             return connection.fetchall()
 
-    def printed(self, rows: pa.Table) -> pa.Table:
-        """See `Workspace`: what prints rows is DuckDB itself."""
-        return rows
-
     @contextmanager
     def reading(self, rows: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
         """The rows in DuckDB, under names that are all different."""

@@ -357,9 +357,9 @@ class PostgresLocalEngine(PostgresSettings):
         """See `Workspace`: DuckDB, for the private server would open files as itself, and knows
         fewer forms of them.
         """
-        from louver.trusted.executor.local.postgres import frames
+        from louver.trusted.executor.local.postgres import files
 
-        return frames.reader(self.directory)
+        return files.reader(self.directory)
 
     def apart(self) -> LocalConnection:
         """See `Workspace`."""
@@ -379,15 +379,7 @@ class PostgresLocalEngine(PostgresSettings):
 
     def reading(self, rows: pa.Table) -> AbstractContextManager[Any]:
         """See `Workspace`."""
-        from louver.trusted.executor.local.postgres import frames
-
-        return frames.reading(self.workspace, rows)
-
-    def printed(self, rows: pa.Table) -> pa.Table:
-        """See `Workspace`."""
-        from louver.trusted.executor.local.postgres import frames
-
-        return frames.printed(self.workspace, rows)
+        refuse("frames of DuckDB's library")
 
 
 @contextmanager
