@@ -20,7 +20,7 @@ from louver.names import fold, keyword, quoted
 from louver.trusted.executor.local import arrow_values, exact, views
 from louver.trusted.executor.local.connection import translated
 from louver.trusted.executor.local.duckdb_instances import LIVE, DuckDBKept, options
-from louver.trusted.executor.local.local import Answers, LocalConnection, Parameters
+from louver.trusted.executor.local.local import Answers, Parameters
 from louver.trusted.executor.local.repeated import Columns, Repeated
 from louver.trusted.executor.local.temporary import DuckDBTemporary
 from louver.trusted.planner.sql.dialect import DUCKDB
@@ -325,10 +325,6 @@ class DuckDBLocalEngine(DuckDBKept):
     ) -> duckdb.DuckDBPyConnection:
         with CtrlC(connection.interrupt):
             return connection.execute(sql, parameters) if parameters else connection.execute(sql)
-
-    def apart(self) -> LocalConnection:
-        """See `Workspace`."""
-        return self.reader()
 
     def plain_arrow(self, rows: pa.Table) -> pa.Table:
         """The Arrow that DuckDB gives by default: HUGEINT and the like without extensions."""
