@@ -108,7 +108,8 @@ def open_connection(
     key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Any]]:
     """Opens connections to one fresh database per backend and profile. ``backend`` is the scheme
-    of a URL: `duckdb`, `lake`, or an engine of tests/engines/table.py.
+    of a URL: `duckdb`, `lake`, or an engine of tests/engines/table.py. The language is DuckDB's,
+    unless another is given.
     """
     import louver
     from tests.engines import suite
@@ -118,7 +119,8 @@ def open_connection(
     def open_(profile: str = "sealed", backend: str = "duckdb", **options: Any) -> Any:
         suite.register(backend, monkeypatch)
         url = suite.url_of(backend, tmp_path / f"{profile}.{backend}")
-        connection = louver.connect(url, keys=key_file, profile=profile, **options)
+        how = {"language": "duckdb", **options}
+        connection = louver.connect(url, keys=key_file, profile=profile, **how)
         opened.append(connection)
         return connection
 

@@ -119,7 +119,7 @@ def _connected(folder: Path, server: str, profile: str) -> Any:
     import louver
 
     url = f"postgresql:///louver?host={server}&port={servers.PORT}&user={servers.USER}"
-    return louver.connect(url, keys=folder / "key", profile=PROFILES[profile][0])
+    return louver.connect(url, keys=folder / "key", profile=PROFILES[profile][0], language="duckdb")
 
 
 def _translated(sql: str) -> str:

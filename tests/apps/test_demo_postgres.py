@@ -33,7 +33,7 @@ def test_it_shows_every_step(output: str) -> None:
     for wanted in ("your row", "the server's row", "N14228", "EXPLAIN (LEAKAGE)", "reveals",
                    "flights.dest: equality layer", "second client", "The ledger"):  # fmt: skip
         assert wanted in output, wanted
-    equal = output.count("equal to plaintext DuckDB's answer")
+    equal = output.count("equal to plaintext PostgreSQL's answer")
     assert equal == len(postgres._QUERIES) + 1
     assert max(len(line) for line in output.splitlines()) <= 101
 

@@ -58,7 +58,9 @@ class EngineTwin(Twin):
         super().__init__(folder / "cloud.db", key_file, profile, own_errors=True)
 
     def _open(self) -> None:
-        session = open_session(self.url, self.key_file, self.profile, tapped=True)
+        session = open_session(
+            self.url, self.key_file, self.profile, tapped=True, language="duckdb"
+        )
         self.louver = Connection(session)
 
     @property

@@ -169,7 +169,8 @@ class Pair:
         self.stored_plain = unsigned or profile == "mixed"
 
         def opened(path: Path) -> Any:
-            return louver.connect(url_of(backend, path), keys=key_file, profile=policy)
+            url = url_of(backend, path)
+            return louver.connect(url, keys=key_file, profile=policy, language="duckdb")
 
         sides = Side(folder / "louver", opened), Side(folder / "duckdb", _twin)
         self.run = Run(*sides, declared=lambda sql: _MARK.sub(r"\1", sql))

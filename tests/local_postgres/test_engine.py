@@ -137,7 +137,7 @@ def test_a_dry_run_is_undone(open_engine: Open) -> None:
 
 
 def test_rows_are_streamed(engine: PostgresLocalEngine) -> None:
-    reader = engine.reader()
+    reader = engine.apart()
     batches = list(reader.stream("SELECT n, n::text AS t, NULL::time AS x, 1.5::numeric(3,1) AS d"
                                  " FROM generate_series(1, 2500) AS n", (), 1000))  # fmt: skip
     assert [batch.num_rows for batch in batches] == [1000, 1000, 500]

@@ -113,6 +113,9 @@ def test_keys(declared: PostgresLocalEngine) -> None:
     declared.declare("CREATE UNIQUE INDEX n2 ON p (n) NULLS NOT DISTINCT")
     with pytest.raises(errors.NotSupportedError):
         schema.unique_indexes(("public", "p"))
+    declared.declare("CREATE TABLE alone (r int4range, EXCLUDE USING gist (r WITH &&))")
+    with pytest.raises(errors.NotSupportedError):
+        schema.constraints("public", "alone")
 
 
 def test_a_copy_without_references(declared: PostgresLocalEngine) -> None:

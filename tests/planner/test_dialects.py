@@ -169,12 +169,33 @@ def test_a_database_has_one_language() -> None:
             louver.connect("duckdb:///:memory:", keys=keys, language=language)
         assert caught.value.code == "language.unknown"
     url = servers.database_url(f"turns_{next(_numbers)}")
-    louver.connect(url, keys=keys, language="postgres").close()
+    louver.connect(url, keys=keys, language=None).close()
     with louver.connect(url, keys=keys) as opened:
         assert opened.execute("SELECT 7 / 2 AS x").fetchall() == [(3,)]
     with pytest.raises(errors.Error) as caught:
         louver.connect(url, keys=keys, language="duckdb")
     assert caught.value.code == "language.other"
+    url = servers.database_url(f"turns_{next(_numbers)}")
+    louver.connect(url, keys=keys, language="duckdb").close()
+    with louver.connect(url, keys=keys) as opened:
+        assert opened.execute("SELECT 7 / 2 AS x").fetchall() == [(3.5,)]
+    with pytest.raises(errors.Error) as caught:
+        louver.connect(url, keys=keys, language="postgres")
+    assert caught.value.code == "language.other"
+
+
+def test_only_databases_of_duckdb_s_language_are_attached() -> None:
+    keys = str(shared.key_file())
+    url = servers.database_url(f"turns_{next(_numbers)}")
+    with louver.connect(keys=keys) as own, louver.connect(url, keys=keys) as other:
+        for con, name in ((own, url), (other, "duckdb:///:memory:"), (other, "plain.duckdb")):
+            with pytest.raises(errors.Error) as caught:
+                con.attach(name, "x")
+            assert caught.value.code == "attach.language"
+        url = servers.database_url(f"turns_{next(_numbers)}")
+        own.attach(url, "x")
+    with louver.connect(url, keys=keys, language="duckdb") as con:
+        assert con.execute("SELECT 7 // 2").fetchall() == [(3,)]
 
 
 def _functions() -> Iterator[tuple[str, ast.FunctionDef]]:

@@ -67,6 +67,9 @@ def back() -> Database:
 @pytest.fixture
 def encrypt(source: Database, target: Database, tmp_path: Path) -> Encrypt:
     def run_it(*words: str, **options: Any) -> Done:
-        return run("encrypt", source.url, "--to", target.url, *words, folder=tmp_path, **options)
+        return run(
+            "encrypt", source.url, "--to", target.url, "--language", "duckdb", *words,
+            folder=tmp_path, **options,
+        )  # fmt: skip
 
     return run_it

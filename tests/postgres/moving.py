@@ -42,4 +42,4 @@ class Database:
 
 
 def opened(target: Database) -> louver.Connection:
-    return louver.connect(target.url, keys=key_file())
+    return servers.connect(target.url, keys=key_file())

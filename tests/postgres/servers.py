@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
+import louver
 from louver._rust import postgres
 from louver.untrusted.engines.postgres import PostgresEngine, open_url
 from louver.untrusted.servers import private_postgres
@@ -27,7 +29,7 @@ from louver.untrusted.servers.private_postgres import (
 )
 
 __all__ = [
-    "PORT", "USER", "Server", "alongside", "binaries", "database_url", "environment",
+    "PORT", "USER", "Server", "alongside", "binaries", "connect", "database_url", "environment",
     "folder_of_a_server", "free_port", "given", "has_disks", "new_engine", "restarted", "shared",
     "started",
 ]  # fmt: skip
@@ -128,6 +130,13 @@ def shared() -> Server:
     running = started(binaries()["wheel"])
     atexit.register(running.__exit__, None, None, None)
     return running.__enter__()
+
+
+def connect(url: str, **options: Any) -> louver.Connection:
+    """Connect in DuckDB's language, which has to be said: PostgreSQL's is the default behind such a
+    URL.
+    """
+    return louver.connect(url, language="duckdb", **options)
 
 
 @functools.cache

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import louver
 from louver import errors
 from louver.untrusted.engines.postgres import open_url
 from louver.wire.messages import Statement
@@ -39,7 +38,7 @@ def client(url: str, key_file: Path) -> Iterator[Open]:
     opened: list[Any] = []
 
     def open_one(profile: str = "sealed") -> Any:
-        opened.append(louver.connect(url, keys=key_file, profile=profile))
+        opened.append(servers.connect(url, keys=key_file, profile=profile))
         return opened[-1]
 
     yield open_one
@@ -208,7 +207,7 @@ def test_a_role_without_rights_is_told_so(client: Open, url: str, key_file: Path
     administer(url, "CREATE ROLE reader LOGIN")
     try:
         with pytest.raises(errors.Error) as caught:
-            louver.connect(url.replace(f"user={servers.USER}", "user=reader"), keys=key_file)
+            servers.connect(url.replace(f"user={servers.USER}", "user=reader"), keys=key_file)
         assert caught.value.code == "server.denied"
     finally:
         administer(url, "DROP ROLE reader")

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import louver
 from louver import errors
 from louver.untrusted.engines.postgres import open_url
 from louver.wire.messages import Statement
@@ -53,7 +52,7 @@ def batches(rows: int, between: Any = None) -> pa.RecordBatchReader:
 
 
 def test_a_server_that_restarts_in_the_middle_of_a_load(key_file: Path) -> None:
-    with servers.started(WHEEL) as server, louver.connect(server.url(), keys=key_file) as con:
+    with servers.started(WHEEL) as server, servers.connect(server.url(), keys=key_file) as con:
         con.execute(TABLE)
         con.execute("INSERT INTO t VALUES (-1, 'before', 1)")
 
@@ -67,7 +66,7 @@ def test_a_server_that_restarts_in_the_middle_of_a_load(key_file: Path) -> None:
         con.load("t", batches(10_000))
         assert con.execute("SELECT count(*), sum(n) FROM t").fetchall() == [(10_001, 49_995_001)]
     with pytest.raises(errors.OperationalError) as caught:
-        louver.connect(server.url(), keys=key_file)
+        servers.connect(server.url(), keys=key_file)
     assert caught.value.code == "server.lost"
 
 
@@ -78,7 +77,7 @@ def durable(data: Path) -> dict[str, str]:
 def test_a_server_that_is_killed_keeps_what_it_said_it_kept(key_file: Path) -> None:
     with (
         servers.started(WHEEL, durable) as server,
-        louver.connect(server.url(), keys=key_file) as con,
+        servers.connect(server.url(), keys=key_file) as con,
     ):
         con.execute(TABLE)
         con.execute("INSERT INTO t VALUES (1, 'kept', 1)")
@@ -92,7 +91,7 @@ def test_a_server_that_is_killed_keeps_what_it_said_it_kept(key_file: Path) -> N
 
 
 def test_a_server_that_loses_what_it_said_it_kept_is_found_out(key_file: Path) -> None:
-    with servers.started(WHEEL) as server, louver.connect(server.url(), keys=key_file) as con:
+    with servers.started(WHEEL) as server, servers.connect(server.url(), keys=key_file) as con:
         administer(server, "ALTER SYSTEM SET wal_writer_delay = '10s'")
         administer(server, "SELECT pg_reload_conf()")
         administer(server, "CREATE TABLE other (i integer)")
@@ -137,7 +136,7 @@ def test_a_standby_that_takes_over(
     pair: tuple[servers.Server, servers.Server], key_file: Path
 ) -> None:
     first, second = pair
-    with louver.connect(both(pair, "read-write"), keys=key_file, profile="cryptdb") as con:
+    with servers.connect(both(pair, "read-write"), keys=key_file, profile="cryptdb") as con:
         con.execute(TABLE)
         con.load("t", batches(2_000))
         assert con.execute("SELECT n FROM t WHERE s LIKE 'text 7 %'").fetchall() == [(7,)]
@@ -155,7 +154,7 @@ def test_a_standby_that_takes_over(
         administer(second, "SELECT pg_promote()")
         con.execute("INSERT INTO t VALUES (-4, 'after', 0)")
         assert con.execute("SELECT count(*), min(id) FROM t").fetchall() == [(2_001, -4)]
-        with louver.connect(both(pair, "primary"), keys=key_file) as other:
+        with servers.connect(both(pair, "primary"), keys=key_file) as other:
             assert other.execute("SELECT s FROM t WHERE id < 0").fetchall() == [("after",)]
 
 
@@ -163,7 +162,7 @@ def test_a_standby_is_only_read(
     pair: tuple[servers.Server, servers.Server], key_file: Path
 ) -> None:
     first, second = pair
-    with louver.connect(first.url(), keys=key_file) as con:
+    with servers.connect(first.url(), keys=key_file) as con:
         con.execute(TABLE)
         con.execute("INSERT INTO t VALUES (1, 'a', 1)")
     engine = open_url(both((second, first), "read-write"))
@@ -195,7 +194,7 @@ def small_disk() -> Iterator[servers.Server]:
 def test_a_disk_that_is_full(small_disk: servers.Server, key_file: Path) -> None:
     ballast = "CREATE TABLE ballast AS SELECT i FROM generate_series(1, 50000) AS r(i)"
     administer(small_disk, ballast, "small")
-    with louver.connect(small_disk.url("small"), keys=key_file) as con:
+    with servers.connect(small_disk.url("small"), keys=key_file) as con:
         con.execute(TABLE)
         con.execute("INSERT INTO t VALUES (-1, 'before', 1)")
         with pytest.raises(errors.OperationalError) as caught:
@@ -218,5 +217,5 @@ def test_versions_that_are_too_old(key_file: Path) -> None:
 
     with running(Front(servers.shared().socket, changed=older)) as front:
         with pytest.raises(errors.NotSupportedError, match="older than") as caught:
-            louver.connect(front.url, keys=key_file)
+            servers.connect(front.url, keys=key_file)
         assert caught.value.code == "server.version"

@@ -27,7 +27,7 @@ _INDEXES = (
 @pytest.fixture
 def connection(key_file: Path, tmp_path: Path) -> Iterator[Connection]:
     url = servers.database_url(f"indexed_{abs(hash(str(tmp_path)))}")
-    connection = Connection(open_session(url, key_file, "cryptdb"))
+    connection = Connection(open_session(url, key_file, "cryptdb", language="duckdb"))
     connection.execute("CREATE TABLE t (a BIGINT ENC, b BIGINT ENC, p BIGINT, q DATE, w VARCHAR)")
     connection.execute(
         "INSERT INTO t SELECT i, i % 100, i, '2020-01-01', 'w' FROM range(3000) AS r(i)"

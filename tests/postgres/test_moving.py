@@ -191,7 +191,7 @@ def test_tables_and_policy_and_dry_run(
 
 def test_a_schema_of_its_own_in_the_same_database(source: Database, tmp_path: Path) -> None:
     source.run("CREATE TABLE t (a integer);\nINSERT INTO t VALUES (1), (2)")
-    words = ("encrypt", source.url, "--to", source.url)
+    words = ("encrypt", source.url, "--to", source.url, "--language", "duckdb")
     refusal = answers(run(*words, "--json", folder=tmp_path, code=1))[0]
     assert refusal["code"] == "source.same"
     run(*words, "--into", "safe", folder=tmp_path)
@@ -212,6 +212,7 @@ def test_a_run_goes_on_where_another_was_killed(
     ))  # fmt: skip
     command = [
         sys.executable, "-m", "louver.trusted.apps.cli", "encrypt", source.url, "--to", target.url,
+        "--language", "duckdb",
     ]  # fmt: skip
     environment = os.environ | {
         "LOUVER_KEYS": key_file(), "LOUVER_STATE_DIR": str(shared.state(tmp_path / "state")),
@@ -261,6 +262,7 @@ def test_wrong_input(source: Database, target: Database, encrypt: Encrypt, tmp_p
             json.loads(run(*words, "--json", folder=tmp_path, code=exit_code).stdout)["code"]
         )
 
+    opened(target).close()
     assert code("encrypt", "mysql://h/d", "--to", target.url) == "url.scheme"
     nowhere = source.url.replace(source.name, "nowhere")
     assert code("encrypt", nowhere, "--to", target.url) == "server.denied"
@@ -273,7 +275,8 @@ def test_wrong_input(source: Database, target: Database, encrypt: Encrypt, tmp_p
     assert code("-u", target.url, "export", "--to", target.url) == "source.same"
     # A table of that name is there: nothing of the export stays.
     assert code("-u", target.url, "export", "--to", source.url) == "server.exists"
-    assert code("encrypt", target.url, "--to", source.url) == "file.database"
+    wrong = ("encrypt", target.url, "--to", source.url, "--language", "duckdb")
+    assert code(*wrong) == "file.database"
     assert source.run("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [[1]]
 
 

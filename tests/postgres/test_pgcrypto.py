@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pytest
 
-import louver
 from louver.trusted import backends
 from louver.trusted.backends.backend import Backend
 from louver.untrusted.engines.postgres import PostgresEngine, open_url
@@ -104,7 +103,7 @@ def test_joins(engine: PostgresEngine, key_file: Path, has_aes: bool) -> None:
     if not has_aes:
         engine.run(Statement("DROP EXTENSION pgcrypto", kind="write"))
     plain = duckdb.connect()
-    with louver.connect(url_of(engine), keys=key_file, profile="cryptdb") as con:
+    with servers.connect(url_of(engine), keys=key_file, profile="cryptdb") as con:
         for sql in TABLES:
             con.execute(sql)
             plain.execute(sql.replace(" ENC", ""))

@@ -144,7 +144,7 @@ def test_a_commit_without_an_answer_is_unsure(engine: PostgresEngine) -> None:
 @pytest.fixture
 def connection(key_file: Path, tmp_path: Path) -> Iterator[Connection]:
     url = servers.database_url(f"trips_{abs(hash(str(tmp_path)))}")
-    connection = Connection(open_session(url, key_file, "cryptdb"))
+    connection = Connection(open_session(url, key_file, "cryptdb", language="duckdb"))
     connection.execute("CREATE TABLE t (id BIGINT ENC PRIMARY KEY, v BIGINT ENC, s VARCHAR ENC)")
     connection.execute("INSERT INTO t SELECT i, i, 'v' || i FROM range(100) AS r(i)")
     yield connection

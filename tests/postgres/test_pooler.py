@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import louver
 from louver._rust import postgres
 from tests.postgres import servers
 from tests.postgres.front import Front, running
@@ -61,7 +60,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_clients_behind_a_pooler(url: str, key_file: Path) -> None:
     """No statement of one client runs in place of another's, whose names would be the same."""
-    with louver.connect(url, keys=key_file, profile="cryptdb") as first:
+    with servers.connect(url, keys=key_file, profile="cryptdb") as first:
         first.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, who VARCHAR ENC, n INTEGER ENC)")
         first.execute("INSERT INTO t VALUES (0, 'c0', 0)")
         # Layers are open before clients meet.
@@ -72,7 +71,7 @@ def test_clients_behind_a_pooler(url: str, key_file: Path) -> None:
 
         def work(number: int) -> None:
             try:
-                with louver.connect(url, keys=key_file, profile="cryptdb") as con:
+                with servers.connect(url, keys=key_file, profile="cryptdb") as con:
                     for step in range(6):
                         row = number * 100 + step
                         con.execute("INSERT INTO t VALUES (?, ?, ?)", [row, f"c{number}", step])

@@ -14,7 +14,6 @@ from urllib.parse import urlencode
 import pytest
 from cryptography.hazmat.primitives import hashes
 
-import louver
 from louver import errors
 from louver.untrusted.engines.postgres import open_url
 from louver.wire.messages import Statement
@@ -123,7 +122,7 @@ def refusal(url: str, code: str = "server.tls") -> str:
 def test_a_server_that_is_who_it_should_be(front: Open, root: Path, key_file: Path) -> None:
     open_front = front()
     url = url_of(open_front.port, sslrootcert=root)
-    with louver.connect(url, keys=key_file, profile="cryptdb") as con:
+    with servers.connect(url, keys=key_file, profile="cryptdb") as con:
         con.execute("CREATE OR REPLACE TABLE t (i INTEGER ENC, s VARCHAR ENC)")
         con.execute("INSERT INTO t SELECT i, repeat('x', 900) || i FROM range(4000) AS r(i)")
         assert con.execute("SELECT sum(i), max(length(s)) FROM t").fetchall() == [(7998000, 904)]

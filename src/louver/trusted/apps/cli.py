@@ -88,7 +88,7 @@ def common(parser: argparse.ArgumentParser, *, default: Any = argparse.SUPPRESS)
         "--language",
         metavar="NAME",
         default=default,
-        help="the SQL of a database that is created: duckdb, or behind postgresql:// also postgres",
+        help="the SQL of a database that is created: duckdb, or postgres, as behind postgresql://",
     )
     group.add_argument(
         "--read-only",

@@ -64,12 +64,12 @@ class Console:
         for line in relation.text(max_width=self.width - 2).splitlines():
             self.say("  " + line)
 
-    def equal(self, is_equal: bool, rest: str = "") -> None:
-        """Report that an answer equals plaintext DuckDB's; a difference ends the demonstration."""
+    def equal(self, is_equal: bool, rest: str = "", *, whose: str = "plaintext DuckDB") -> None:
+        """Report that an answer equals the plaintext's; a difference ends the demonstration."""
         if not is_equal:
-            raise errors.make("internal", detail="an answer differs from plaintext DuckDB's")
+            raise errors.make("internal", detail=f"an answer differs from {whose}'s")
         mark = terminal.styled("equal", "green")
-        self.say(f"  {mark} to plaintext DuckDB's answer{rest}\n")
+        self.say(f"  {mark} to {whose}'s answer{rest}\n")
 
 
 def same(mine: Sequence[Sequence[Any]], theirs: Sequence[Sequence[Any]]) -> bool:

@@ -252,7 +252,7 @@ BACKEND = Postgres(
     has_indexes=True,
     row_key="PRIMARY KEY",
     concurrent=True,
-    languages=("duckdb", "postgres"),
+    languages=("postgres", "duckdb"),
     unaffected=frozenset(
         (
             "timezone", "calendar", "default_null_order", "null_order", "default_order",

@@ -17,6 +17,7 @@ from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.server_storage import ServerStorage
 from louver.trusted.executor.session import Session
 from louver.trusted.executor.storage import Parts, Storage
+from louver.trusted.vault.catalog import DUCKDB
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.pin import Pins
@@ -51,9 +52,9 @@ def connect(
         read_only: write neither to the database nor to its ledger. A statement that would change
             the database raises ``connection.read_only``; a query that would reveal something that
             is not in the ledger yet raises ``ledger.read_only``. Nothing is sent for either.
-        language: the SQL of a database that is created: ``duckdb``, or behind ``postgresql://``
-            also ``postgres``. A database that is there has one already, and another one raises
-            ``language.other``.
+        language: the SQL of a database that is created: ``duckdb``; behind ``postgresql://`` it is
+            ``postgres``, or ``duckdb`` where that is given. A database that is there has one
+            already, and another one raises ``language.other``.
 
     Raises:
         errors.Error: ``url.*``, ``key.*``, ``policy.*``, ``profile.unknown`` for arguments that
@@ -126,14 +127,14 @@ def opened(url: str, keys: object, profile: str) -> Context:
     """What ATTACH opens."""
     if not isinstance(keys, str | os.PathLike | KeyRing):
         raise errors.make("key.unset")
-    return open_session(url, keys, profile).context
+    return open_session(url, keys, profile, language=DUCKDB).context
 
 
 def opened_to_read(url: str, keys: object, profile: str) -> Context:
     """What ATTACH opens on a connection that only reads."""
     if not isinstance(keys, str | os.PathLike | KeyRing):
         raise errors.make("key.unset")
-    return open_session(url, keys, profile, read_only=True).context
+    return open_session(url, keys, profile, read_only=True, language=DUCKDB).context
 
 
 def _require_there(address: str) -> None:

@@ -24,7 +24,7 @@ _SHORT = {
     "UBIGINT": "uint64",
     "UHUGEINT": "uint128",
 }
-_NUMBERS = ("int", "uint", "decimal", "double", "float")
+_NUMBERS = ("int", "uint", "decimal", "double", "float", "bigint", "smallint", "numeric", "real")
 # Control characters of untrusted data must not reach the terminal.
 _CONTROL = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)]}
 _CONTROL |= {10: "\\n", 13: "\\r", 9: "\\t"}

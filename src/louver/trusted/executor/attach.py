@@ -14,19 +14,21 @@ from louver.trusted.executor import attached_files
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import DUCKDB
 
 
 def attach(context: Context, url: str, name: str, keys: object = None) -> None:
     """Open another connection; its tables stand under the schema ``name``. Without ``keys`` it is
     opened by this session's key file. What has no ``://`` is a DuckDB file.
     """
+    if context.catalog.language != DUCKDB:
+        raise errors.make("attach.language")
     if "://" not in url and keys is None:
         attached_files.attach(context, url, name)
         return
     wanted = fold(name)
     attached_files.require_free(context, name)
-    profile = context.policy.profile
-    other = context.opener(url, keys or context.keyring, profile)
+    other = _opened(context, url, keys)
     ids = {
         t.id for item in (context, *context.attached.values()) for t in item.catalog.tables.values()
     }
@@ -34,6 +36,16 @@ def attach(context: Context, url: str, name: str, keys: object = None) -> None:
         other.close()
         raise errors.make("attach.same", url=url)
     context.attached[wanted] = other
+
+
+def _opened(context: Context, url: str, keys: object) -> Context:
+    """Another session, which speaks this one's language: rows are finished in one local engine."""
+    try:
+        return context.opener(url, keys or context.keyring, context.policy.profile)
+    except errors.Error as error:
+        if error.code == "language.other":
+            raise errors.make("attach.language") from None
+        raise
 
 
 def detach(context: Context, name: str) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from louver import errors
-from louver.names import fold, quoted
+from louver.names import fold, keyword, quoted
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import bare
 
@@ -27,6 +28,8 @@ _COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _FILE = re.compile(r"^  file = (.*)$", re.MULTILINE)
 _DELIMITER = re.compile(r"^  delimiter = (.) \(", re.MULTILINE)
 _SHOWN_CHARACTERS = 60
+#: Types of both engines whose values each writes in another way.
+_PRINTED_OTHERWISE = frozenset(("BLOB", "TIMESTAMP WITH TIME ZONE", "FLOAT", "BOOLEAN"))
 _READ_BYTES = 1 << 20
 
 
@@ -96,7 +99,7 @@ def _query(
     items = []
     for name in names:
         column = table.column(name)
-        items.append((name, bare(column.type) if column else "VARCHAR"))
+        items.append((name, read_as(column.type) if column else "VARCHAR"))
     options = {"nullstr": [*form.nulls, ""] if form.nulls else None, "dateformat": form.date,
                "timestampformat": form.timestamp}  # fmt: skip
     chosen = {name: value for name, value in options.items() if value}
@@ -135,6 +138,15 @@ def _header(table: Table, first: str, path: str, form: CsvForm) -> tuple[str, li
             detail=f"the first line of {path} does not name any column of the table",
         )
     return delimiter, names
+
+
+def read_as(type_: str) -> str:
+    """The type in which DuckDB reads fields for a column. What is PostgreSQL's is text, which that
+    casts itself.
+    """
+    if spoken().prints_objects and (type_ in _PRINTED_OTHERWISE or type_ != keyword(type_)):
+        return "VARCHAR"
+    return bare(type_)
 
 
 def struct(items: list[tuple[str, str]]) -> str:

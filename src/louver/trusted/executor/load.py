@@ -161,8 +161,9 @@ def _attempt(
             connection.execute(known.without_foreign)
         connection.register(_SOURCE, batch)
         listed = ", ".join(quoted(column) for column in batch.column_names)
+        values = ", ".join(connection.taken(name, batch))
         statement = connection.fetch_arrow(
-            f"INSERT INTO {name} ({listed}) SELECT {listed} FROM {_SOURCE} RETURNING *"
+            f"INSERT INTO {name} ({listed}) SELECT {values} FROM {_SOURCE} RETURNING *"
         )
         connection.require_exact(name, table, statement)
     return statement.select([column.name for column in table.columns])

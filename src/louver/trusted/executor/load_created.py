@@ -22,6 +22,7 @@ from louver.trusted.executor.load_sources import columns_of
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.schema.tables import label_of
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import spoken
 
 Encrypt = bool | Iterable[str] | Mapping[str, str | None] | None
 """Which columns are ENC: all, those that are named, or by name what follows ENC."""
@@ -81,7 +82,8 @@ def _created(
         context = replace(context, policy=rules.stored_as(context.policy.storage))
         clauses = _ruled(rules, label_of(schema or own_schemas().home, table), names) | clauses
     body = ", ".join(
-        f"{quoted(column)} {type_}{clauses.get(fold(column), '')}" for column, type_ in columns
+        f"{quoted(column)} {spoken().own_type(type_)}{clauses.get(fold(column), '')}"
+        for column, type_ in columns
     )
     target = f"{quoted(schema)}.{quoted(table)}" if schema else quoted(table)
     texts = lexer.split(f"CREATE TABLE {target} ({body})")

@@ -26,7 +26,6 @@ from louver.trusted.executor.local.connection import translated
 from louver.trusted.executor.local.frames import held
 from louver.trusted.executor.server_rows import BATCH_ROWS
 from louver.trusted.vault.catalog import Table
-from louver.trusted.vault.types import bare
 
 BATCH_BYTES = 2 << 20
 """Small batches avoid heap fragmentation, which would grow with the load."""
@@ -180,7 +179,7 @@ def _json(table: Table, paths: list[str], form: CsvForm) -> tuple[str, list[Any]
     items = []
     for name, type_, *_ in results:
         column = table.column(name)
-        items.append((name, bare(column.type) if column else type_))
+        items.append((name, csv_files.read_as(column.type) if column else type_))
     return f"SELECT * FROM read_json($1, columns={csv_files.struct(items)})", [paths]
 
 

@@ -333,26 +333,13 @@ def _done(
         key = ("TABLE", fold(table.schema), fold(table.name))
         if key not in own:
             continue
-        if own[key].sql != declared[key].sql or not _is_protected(context, table):
+        entry = context.catalog.table(table.schema, table.name)
+        same = entry is not None and transfer.is_protected(context, entry)
+        if own[key].sql != declared[key].sql or not same:
             raise errors.make("file.object", kind="table", name=table.label)
         _require_count(table, count(table.path), sizes[table.key])
         done.append(table.key)
     return done
-
-
-def _is_protected(context: Context, table: PlainTable) -> bool:
-    """Whether what the target has of a table is protected as a run now would protect it."""
-    known = context.catalog.table(table.schema, table.name)
-    if known is None:
-        return False
-    every = file_objects.protected(context, [(c.name, c.type) for c in known.columns])
-    for column in known.columns:
-        said = every.get(fold(column.name))
-        protection = context.protection(known.label, column.name, column.type, said)
-        meant = (protection.encrypted, protection.scheme, protection.ceiling)
-        if (column.encrypted, column.scheme, column.ceiling) != meant:
-            return False
-    return True
 
 
 def _require_count(table: PlainTable, rows: int, expected: int) -> None:

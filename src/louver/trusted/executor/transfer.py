@@ -116,6 +116,18 @@ def refuse_misspelled(context: Context, schema: Schema, items: Sequence[HomeObje
         require_spelled(context.policy, label, names, known)
 
 
+def is_protected(context: Context, table: Table) -> bool:
+    """Whether a table is protected as one that is encrypted now would be."""
+    every = file_objects.protected(context, [(c.name, c.type) for c in table.columns])
+    for column in table.columns:
+        said = every.get(fold(column.name))
+        protection = context.protection(table.label, column.name, column.type, said)
+        meant = (protection.encrypted, protection.scheme, protection.ceiling)
+        if (column.encrypted, column.scheme, column.ceiling) != meant:
+            return False
+    return True
+
+
 def make(context: Context, schema: Schema, items: Sequence[HomeObject]) -> list[Table]:
     """Create objects that ``schema`` declares, empty, in the local engine and on the server."""
     known = {fold(item.schema) for item in context.catalog.objects if item.kind == "SCHEMA"}

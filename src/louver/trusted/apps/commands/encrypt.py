@@ -6,27 +6,30 @@ types, sequences and indexes, and the views, macros and comments that need no ot
 left is named. Objects that the target has already must be equal; a table there is an error. COLLATE
 stays, and is reported for each column. A lake, a table with generated columns, and a plain column
 with a collation of an extension store none: --drop-collations stores these columns without.
---dry-run encrypts some rows of each table in memory and estimates the time and the bytes of the
-whole.
+--dry-run encrypts some rows of each table, stores nothing that stays, and estimates the time and
+the bytes of the whole.
 
 Of a PostgreSQL database (postgresql://…) all tables are read in one state, and stored one after the
-other, each whole or not at all: --resume goes on after an interruption. Types that the local engine
-does not have are refused, all at once, unless --as-text stores their values as text; rules and
-objects that it does not have are named. --into stores all tables in one schema, which may be in the
-source itself.
+other, each whole or not at all: --resume goes on after an interruption. Into a database of
+PostgreSQL's language everything comes along as it is declared; what Louver does not have is listed
+before anything is stored, and --leave-out leaves it. Types of extensions are refused unless
+--as-text stores their values as text. Into one of DuckDB's language types that DuckDB does not have
+are refused in the same way, rules and objects that it does not have are named, and --into stores
+all tables in one schema, which may be in the source itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from louver import errors
 from louver.trusted.apps import formats, startup, terminal
 from louver.trusted.apps.cli_connection import opened
-from louver.trusted.client.inside import context_of
+from louver.trusted.client.inside import context_of, session_of
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Rows of each table that a dry run encrypts.
 SAMPLE_ROWS = 20_000
+#: A server that ends with this process.
+_SERVER = "louver.untrusted.servers.private_postgres"
 _COLUMNS = [
     ("table", "VARCHAR"),
     ("rows", "BIGINT"),
@@ -65,6 +70,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="estimate time and bytes; nothing is stored"
     )
     server = parser.add_argument_group("for a PostgreSQL database")
+    server.add_argument(
+        "--leave-out", action="store_true",
+        help="leave out, and name, what PostgreSQL's language here does not have",
+    )  # fmt: skip
     server.add_argument("--into", metavar="SCHEMA", default="", help="store all tables there")
     server.add_argument(
         "--as-text", action="store_true", help="store values of unknown types as text"
@@ -79,6 +88,11 @@ def run(options: argparse.Namespace) -> int:
     """Do it."""
     errors.refuse_keys(options.source)
     options.url = options.to or options.url
+    from louver.trusted.vault.catalog import DUCKDB
+
+    if "://" not in options.source:
+        # Its objects are texts of DuckDB's.
+        options.language = options.language or DUCKDB
     if options.dry_run:
         return _estimate(options)
     from louver.trusted.executor.progress import bar
@@ -99,12 +113,13 @@ def _encrypted(
     """Encrypt the source, a file or the database of a URL."""
     from louver.trusted import backends
     from louver.trusted.executor import server_source, transfer
+    from louver.trusted.vault.catalog import DUCKDB
 
     context, names = context_of(connection), options.tables
     scheme, separator, _ = options.source.partition("://")
     if not separator:
-        if options.into or options.as_text or options.resume:
-            detail = "--into, --as-text and --resume are for a PostgreSQL database"
+        if options.into or options.as_text or options.resume or options.leave_out:
+            detail = "--into, --as-text, --resume and --leave-out are for a PostgreSQL database"
             raise errors.make("usage", detail=detail)
         return transfer.encrypt(
             context, options.source, names=names, drop_collations=options.drop_collations, **how
@@ -116,9 +131,34 @@ def _encrypted(
         (row,) = connection.execute(f"SELECT count(*) FROM {path}").fetchall()
         return int(row[0])
 
+    if context.catalog.language != DUCKDB:
+        return _as_it_is(connection, options, count, **how)
     return server_source.encrypt(
         context, options.source, count=count, names=names, into=options.into,
         as_text=options.as_text, resume=options.resume, **how,
+    )  # fmt: skip
+
+
+def _as_it_is(
+    connection: Connection,
+    options: argparse.Namespace,
+    count: Callable[[str], int],
+    **how: Unpack[How],
+) -> Encrypted:
+    """Encrypt the database of a URL in the language of its own statements."""
+    from louver.trusted.executor.postgres import encrypting
+
+    if options.into:
+        detail = "--into needs --language duckdb: objects keep their schemas in PostgreSQL's"
+        raise errors.make("usage", detail=detail)
+    choices = encrypting.Choices(
+        options.tables, as_text=options.as_text, leaves=options.leave_out,
+        drops_collations=options.drop_collations, resumes=options.resume,
+        most_rows=how.get("most_rows"),
+    )  # fmt: skip
+    return encrypting.encrypt_url(
+        context_of(connection), options.source, choices, count, how.get("progress"),
+        how.get("filled"),
     )  # fmt: skip
 
 
@@ -131,14 +171,30 @@ class How(TypedDict, total=False):
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    """Encrypt some rows of each table into a database in memory, and scale what that took."""
+    """Encrypt some rows of each table into a database that goes, and scale what that took."""
+    from louver.trusted import backends
+    from louver.trusted.vault.catalog import DUCKDB
+
+    target = options.url.partition("://")[0] if "://" in (options.url or "") else ""
+    source, separator, _ = options.source.partition("://")
+    # Without a target it is as for one of the source's kind.
+    scheme = target or (source if separator else "")
+    known = backends.named(scheme).languages[0] if scheme in backends.PLAIN else DUCKDB
+    if not separator or (options.language or known) == DUCKDB:
+        return _estimated(options, "duckdb:///:memory:")
+    from louver.trusted.apps.demo_console import services
+
+    with services([sys.executable, "-m", _SERVER]) as (server,):
+        return _estimated(options, str(server.announcement["url"]))
+
+
+def _estimated(options: argparse.Namespace, url: str) -> int:
     with startup.without_collection():
         from louver.trusted.client.connect import connect
+        from louver.trusted.planner.sql.dialect import speaking
 
     estimates: list[tuple[str, int, int, float]] = []
-    connection = connect(
-        "duckdb:///:memory:", options.keys, profile=options.profile, policy=options.policy
-    )
+    connection = connect(url, options.keys, profile=options.profile, policy=options.policy)
     traffic = context_of(connection).engine.traffic
     before = traffic.bytes_out
 
@@ -148,7 +204,7 @@ def _estimate(options: argparse.Namespace) -> int:
         factor = max(rows / min(rows, SAMPLE_ROWS), 1) if rows else 1
         estimates.append((table, rows, round(sent * factor), seconds * factor))
 
-    with connection:
+    with connection, speaking(session_of(connection).dialect):
         after_each: Filled = filled
         done = _encrypted(connection, options, most_rows=SAMPLE_ROWS, filled=after_each)
     if options.json:

@@ -31,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted import backends
     from louver.trusted.executor import export_file, server_target
     from louver.trusted.executor.progress import bar
+    from louver.trusted.vault.catalog import DUCKDB
 
     errors.refuse_keys(options.to)
     if bool(options.file) == bool(options.to) or (options.as_text and not options.to):
@@ -41,7 +42,14 @@ def run(options: argparse.Namespace) -> int:
     start, notices = time.perf_counter(), list[str]()
     with opened(options) as connection, bar() as progress:
         context = context_of(connection)
-        if options.to:
+        if options.file and context.catalog.language != DUCKDB:
+            detail = "a database of PostgreSQL's language is exported with --to postgresql://…"
+            raise errors.make("usage", detail=detail)
+        if options.to and context.catalog.language != DUCKDB:
+            from louver.trusted.executor.postgres import exporting
+
+            counts, notices = exporting.export(context, options.to, progress=progress)
+        elif options.to:
             counts, notices = server_target.export(
                 context, options.to, progress=progress, as_text=options.as_text
             )

@@ -6,9 +6,10 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
+import pyarrow as pa
 
 from louver import errors
 from louver.trusted.apps import terminal
@@ -29,6 +30,56 @@ _LISTED = re.compile(r"IN \(\$1(?:, \$\d+)*\)")
 _STEPS = ("parse", "analyse", "rewrite", "bind", "keep", "server", "open", "finish")
 
 
+class Plain(Protocol):
+    """The same tables in plain, on this machine, for the right answers."""
+
+    name: str
+
+    def load(self, table: flights.Table, rows: pa.Table) -> None:
+        """Make a table with these rows."""
+
+    def answer(self, sql: str) -> tuple[list[str], list[str], list[Any]]:
+        """Names, types and rows of a query."""
+
+    def change(self, sql: str) -> None:
+        """Run a change."""
+
+    def close(self) -> None:
+        """Forget the tables."""
+
+
+class PlainDuckDB:
+    """DuckDB, for databases of its language."""
+
+    name = "plaintext DuckDB"
+
+    def __init__(self) -> None:
+        """With no table yet."""
+        self._connection = duckdb.connect(":memory:")
+
+    def load(self, table: flights.Table, rows: pa.Table) -> None:
+        """See `Plain`."""
+        self._connection.execute(table.plain)
+        self._connection.register("incoming", rows)
+        self._connection.execute(f"INSERT INTO {table.name} SELECT * FROM incoming")
+        self._connection.unregister("incoming")
+
+    def answer(self, sql: str) -> tuple[list[str], list[str], list[Any]]:
+        """See `Plain`."""
+        theirs = self._connection.execute(sql)
+        described = theirs.description or []
+        names, types = [c[0] for c in described], [str(c[1]) for c in described]
+        return names, types, theirs.fetchall()
+
+    def change(self, sql: str) -> None:
+        """See `Plain`."""
+        self._connection.execute(sql)
+
+    def close(self) -> None:
+        """See `Plain`."""
+        self._connection.close()
+
+
 class Demonstration:
     """Creates the databases, runs the queries, compares the answers, and prints every step."""
 
@@ -36,10 +87,13 @@ class Demonstration:
         self._rows = rows
         self._url = url or f"duckdb:///{directory}/cloud.duckdb"
         self._console = Console(quiet=quiet)
-        self._plain = duckdb.connect(":memory:")
+        self._plain: Plain = self._plain_twin()
         self._keys = str(directory / "demo.louverkey")
         make_keys(self._keys, "the key of louver demo")
         self._tap, self._connection = _connect(self._url, self._keys)
+
+    def _plain_twin(self) -> Plain:
+        return PlainDuckDB()
 
     def run(self) -> dict[str, Any]:
         """Run the demonstration; its results as plain data."""
@@ -67,10 +121,7 @@ class Demonstration:
         with bar() as progress:
             self._connection.load(table.name, rows, progress=progress)
         spent = time.perf_counter() - start
-        self._plain.execute(table.plain)
-        self._plain.register("incoming", rows)
-        self._plain.execute(f"INSERT INTO {table.name} SELECT * FROM incoming")
-        self._plain.unregister("incoming")
+        self._plain.load(table, rows)
         self._console.say(f"  {rows.num_rows:,} rows encrypted and loaded in {spent:.1f} s\n")
         self._server_contents(table.name)
         return {"table": table.name, "rows": rows.num_rows, "seconds": round(spent, 2)}
@@ -189,14 +240,13 @@ class Demonstration:
         return times
 
     def _compare(self, relation: Relation, query: flights.Query) -> list[Any]:
-        """Compare values and types with plaintext DuckDB; a difference ends the demonstration."""
-        theirs = self._plain.execute(query.sql)
-        names = [column[0] for column in theirs.description or []]
-        types = [str(column[1]) for column in theirs.description or []]
-        expected, mine = theirs.fetchall(), relation.fetchall()
+        """Compare values and types with the plaintext's; a difference ends the demonstration."""
+        names, types, expected = self._plain.answer(query.sql)
+        mine = relation.fetchall()
         self._console.equal(
             (names, types, expected) == (relation.columns, relation.types, mine),
             f": {len(mine)} rows and {len(names)} columns compared, value for value",
+            whose=self._plain.name,
         )
         return mine
 

@@ -8,26 +8,35 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from louver import errors, extras
 from louver.trusted.apps import terminal
 from louver.trusted.apps.commands import leakage
 from louver.trusted.apps.commands.attack import stored_rows
 from louver.trusted.apps.demo import flights
-from louver.trusted.apps.demo.database import Demonstration
+from louver.trusted.apps.demo.database import Demonstration, Plain
 from louver.trusted.apps.demo_console import services
 from louver.trusted.client.connect import connect
 from louver.trusted.client.dbapi import Connection
+from louver.trusted.client.inside import session_of
 from louver.trusted.client.relation import Relation
+from louver.trusted.executor.local.postgres.instances import PostgresInstances
+from louver.trusted.planner.sql.dialect import speaking
 
 #: Flights that are encrypted unless --rows says otherwise.
 ROWS = 20_000
 _SERVER = [sys.executable, "-m", "louver.untrusted.servers.private_postgres"]
 _SHOWN_BYTES = 12
 _QUERIES = (
-    flights.QUERIES[0],
+    replace(
+        flights.QUERIES[0],
+        why=flights.QUERIES[0].why.replace("DuckDB on", "a private PostgreSQL on"),
+    ),
     flights.QUERIES[1],
     flights.QUERIES[2],
     flights.Query(
@@ -46,22 +55,57 @@ class PostgresDemonstration:
     """Starts the server, and runs the steps on it."""
 
     def __init__(self, directory: Path, *, quiet: bool, rows: int) -> None:
-        extras.require("demo")
+        extras.require("demo", "postgres")
         self._directory, self._quiet, self._rows = directory, quiet, rows or ROWS
 
     def run(self) -> dict[str, Any]:
         """Run the demonstration; its results as plain data."""
         with services(_SERVER) as (server,):
             url = server.announcement["url"]
-            return _Steps(self._directory, quiet=self._quiet, rows=self._rows, url=url).run()
+            steps = _Steps(self._directory, quiet=self._quiet, rows=self._rows, url=url)
+            return steps.run()
+
+
+class PlainPostgres:
+    """The PostgreSQL of this machine, which the server is not."""
+
+    name = "plaintext PostgreSQL"
+
+    def __init__(self) -> None:
+        """With no table yet."""
+        self._databases = PostgresInstances()
+        self._connection = self._databases.another(1)
+
+    def load(self, table: flights.Table, rows: pa.Table) -> None:
+        """See `Plain`."""
+        self._connection.execute(table.plain)
+        self._connection.fill(table.name, rows.column_names, rows)
+
+    def answer(self, sql: str) -> tuple[list[str], list[str], list[Any]]:
+        """See `Plain`."""
+        described, rows = self._connection.fetch_described(sql)
+        names, types = [name for name, _ in described], [type_ for _, type_ in described]
+        return names, types, self._connection.python_rows(rows)
+
+    def change(self, sql: str) -> None:
+        """See `Plain`."""
+        self._connection.execute(sql)
+
+    def close(self) -> None:
+        """See `Plain`."""
+        self._databases.close()
 
 
 class _Steps(Demonstration):
     """The steps of the demonstration."""
 
+    def _plain_twin(self) -> Plain:
+        return PlainPostgres()
+
     def run(self) -> dict[str, Any]:
         """Run them; their results as plain data."""
-        with closing(self._connection), closing(self._plain):
+        language = speaking(session_of(self._connection).dialect)
+        with closing(self._connection), closing(self._plain), language:
             self._introduce()
             loads = [self._load(flights.FLIGHTS)]
             self._explained: list[str] = []
@@ -86,9 +130,9 @@ class _Steps(Demonstration):
     def _server_contents(self, name: str) -> None:
         """A row that was loaded, and the row that the server has of it."""
         self._console.title(f"A flight, and what the server has of it in {name}")
-        (plain,) = self._plain.execute(f"FROM {name} LIMIT 1").to_arrow_table().to_pylist()
+        names, _, (plain, *_) = self._plain.answer(f"SELECT * FROM {name} LIMIT 1")
         self._console.say("your row", "dim")
-        for column, value in plain.items():
+        for column, value in zip(names, plain, strict=True):
             self._console.say(f"    {column:<14} {value}")
         self._console.say("the server's row", "dim")
         stored = stored_rows(self._connection)
@@ -121,11 +165,11 @@ class _Steps(Demonstration):
             seen.append(self._seen(other))
             self._say_and_run("first client", "COMMIT")
             seen.append(self._seen(other))
-        self._plain.execute(_CHANGE)
-        expected = self._plain.execute(_COUNT).fetchone()
-        if expected is None or seen != [0, expected[0]]:
+        self._plain.change(_CHANGE)
+        _, _, ((expected,),) = self._plain.answer(_COUNT)
+        if seen != [0, expected]:
             raise errors.make("internal", detail="a transaction was seen before its end")
-        self._console.equal(True, ", before and after COMMIT")
+        self._console.equal(True, ", before and after COMMIT", whose=self._plain.name)
         return {"sql": [_CHANGE, _COUNT], "before": seen[0], "after": seen[1]}
 
     def _say_and_run(self, who: str, statement: str) -> None:

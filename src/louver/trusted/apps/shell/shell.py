@@ -17,6 +17,7 @@ from louver.trusted.apps.shell.words import WORDS
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.client.inside import session_of
 from louver.trusted.client.relation import Relation
+from louver.trusted.planner.sql.dialect import spoken
 
 _END = "louver_end_of_text"
 #: Words that a user of psql or duckdb types to leave or to get help.
@@ -169,7 +170,8 @@ class Shell:
             case "\\q" | ".quit" | ".exit":
                 raise Quit
             case "\\d" | "\\dt" | ".tables" | ".schema":
-                self._shown(f"DESCRIBE {single(rest)}" if rest else "SHOW TABLES")
+                own = spoken()
+                self._shown(own.description(single(rest)) if rest else own.listing)
             case "\\l":
                 self._print(leakage.sentences(self._connection, rest or None))
             case "\\e":

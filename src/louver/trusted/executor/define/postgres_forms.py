@@ -104,7 +104,7 @@ def require_body(context: Context, item: HomeObject) -> None:
     """Refuse a function that reads tables: the workspace, which has none, reads its body."""
     if item.kind != "MACRO" or not context.local.dialect.prints_objects:
         return
-    reader = context.local.reader()
+    reader = context.local.apart()
     try:
         reader.execute("BEGIN")
         reader.execute("SET LOCAL check_function_bodies = on")

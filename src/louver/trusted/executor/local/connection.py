@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from louver import errors
+from louver.names import quoted
 from louver.trusted.executor.local import arrow_values, exact
 from louver.trusted.executor.local.local import (
     MOST_ROWS,
@@ -115,6 +116,10 @@ class DuckDBConnection(LocalConnection):
         from louver.trusted.executor.local import duckdb_keys
 
         duckdb_keys.require_unreferenced(self, foreign, keys, children)
+
+    def taken(self, table: str, rows: pa.Table) -> list[str]:  # noqa: ARG002
+        """See `LocalConnection`: it casts what it is given."""
+        return [quoted(name) for name in rows.column_names]
 
     def require_exact(self, source: str, table: Table, rows: pa.Table) -> None:
         """See `exact.require`."""

@@ -185,6 +185,10 @@ class DuckDBInstances:
         """A connection of its own that reads files and what has a name in this process."""
         return DuckDBConnection(self.workspace.cursor())
 
+    def apart(self) -> LocalConnection:
+        """A connection of its own to the workspace."""
+        return self.reader()
+
     def over(self, name: str, rows: pa.Table, sql: str) -> pa.Table:
         """A query over rows that stand under a name."""
         return DuckDBConnection(self.workspace).over(name, rows, sql)

@@ -302,6 +302,9 @@ class Workspace(RowQueries, Protocol):
     def reader(self) -> LocalConnection:
         """A connection of its own that reads files and what has a name in this process."""
 
+    def apart(self) -> LocalConnection:
+        """A connection of its own to the workspace, whose tables are not there between queries."""
+
     def plain_arrow(self, rows: pa.Table) -> pa.Table:
         """The Arrow that the engine gives by default."""
 

@@ -322,6 +322,9 @@ class LocalConnection(RowQueries, Protocol):
     def require_unreferenced(self, foreign: ForeignKey, keys: pa.Table, children: pa.Table) -> None:
         """Raise where one of ``children`` refers to one of the keys, the first one that goes."""
 
+    def taken(self, table: str, rows: pa.Table) -> list[str]:
+        """What of each column of given rows is put into the column of that name of a table."""
+
     def require_exact(self, source: str, table: Table, rows: pa.Table) -> None:
         """Raise where new rows of a table, fetched from a source, are not what it holds."""
 

@@ -99,6 +99,9 @@ class Dialect:
     #: whether the engine prints every kind of object, in full names and with all that has become
     #: of it, so that the catalog keeps what is printed instead of the user's text
     prints_objects: bool = False
+    #: what lists the tables and views, and what describes one of this name, for the shell
+    listing: str = "SHOW TABLES"
+    description: Callable[[str], str] = lambda table: f"DESCRIBE {table}"
     #: the schemas that every database has
     schemas: OwnSchemas = DUCKDB_SCHEMAS
     #: raises for names of a changed catalog, beside those before, that are one without capitals

@@ -138,6 +138,27 @@ def _code_points(body: str, escape: str) -> str:
         raise TokenError("half of a pair of surrogates") from None
 
 
+_LISTING = (
+    "SELECT n.nspname AS schema, c.relname AS name, CASE c.relkind WHEN 'v' THEN 'view'"
+    " WHEN 'S' THEN 'sequence' ELSE 'table' END AS type FROM pg_catalog.pg_class AS c"
+    " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relkind IN"
+    " ('r', 'v', 'S') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' ORDER BY 1, 2"
+)
+
+
+def _description(table: str) -> str:
+    """The columns of a table or view, as psql describes them."""
+    name = table.replace("'", "''")
+    return (
+        'SELECT a.attname AS "column", pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,'
+        " a.attnotnull AS not_null, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS default_value"
+        " FROM pg_catalog.pg_attribute AS a LEFT JOIN pg_catalog.pg_attrdef AS d"
+        " ON d.adrelid = a.attrelid AND d.adnum = a.attnum"
+        f" WHERE a.attrelid = '{name}'::regclass AND a.attnum > 0 AND NOT a.attisdropped"
+        " ORDER BY a.attnum"
+    )
+
+
 DIALECT = Dialect(
     name="postgres",
     sqlglot=Postgres(),
@@ -193,6 +214,8 @@ DIALECT = Dialect(
     ),
     draws=frozenset(("nextval", "setval")),
     prints_objects=True,
+    listing=_LISTING,
+    description=_description,
     own_type=postgres_types.own_type,
     schemas=OwnSchemas("public", "pg_temp", "pg_temp", database="", path_is_all=True),
     words=_words,

@@ -21,7 +21,13 @@ _VARYING = re.compile(r"character varying\(\d+\)")
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 _MOST_DIGITS = 38
 #: The first of several PostgreSQL names of one type is what local tables are made with.
-_OWN = {ours: own for own, ours in reversed(_NAMES.items())} | {"HUGEINT": "numeric(39,0)"}
+_OWN = {ours: own for own, ours in reversed(_NAMES.items())} | {
+    "HUGEINT": "numeric(39,0)",
+    # What files and frames have, which no column here is of.
+    "TINYINT": "smallint", "UTINYINT": "smallint", "USMALLINT": "integer", "UINTEGER": "bigint",
+    "UBIGINT": "numeric(20,0)", "TIMESTAMP_S": "timestamp", "TIMESTAMP_MS": "timestamp",
+    "TIMESTAMP_NS": "timestamp", "JSON": "jsonb",
+}  # fmt: skip
 
 
 def catalog_type(declared: str) -> str:

@@ -8,20 +8,29 @@ from typing import TYPE_CHECKING
 
 from louver.untrusted.engines.postgres.address import target_of
 from louver.untrusted.engines.postgres.connection import PostgresEngine
+from louver.untrusted.engines.postgres.failures import translated
+from louver.untrusted.engines.postgres.opening import opened
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
+    from louver._rust import postgres
     from louver.untrusted.engines.engine import Engine
     from louver.untrusted.engines.stored import StoredRows
 
 __all__ = [
-    "PostgresEngine", "open_url", "place_of_url", "require_database", "stored_at", "stored_of",
+    "PostgresEngine", "open_url", "place_of_url", "require_database", "session_at", "stored_at",
+    "stored_of", "translated",
 ]  # fmt: skip
 
 
 def open_url(url: str, *, read_only: bool = False) -> PostgresEngine:
     """The engine of a URL."""
     return PostgresEngine(target_of(url), read_only=read_only)
+
+
+def session_at(url: str) -> postgres.Session:
+    """A session of the server at a URL by itself, for what is plaintext on both sides."""
+    return opened(target_of(url))
 
 
 def place_of_url(url: str) -> str:

@@ -126,12 +126,11 @@ SELECT k.contype::text, {_listed("c.oid", "k.conkey")}, pg_get_constraintdef(k.o
     p.relname::text, {_listed("k.confrelid", "k.confkey")},
     (SELECT q.nspname::text FROM pg_namespace AS q WHERE q.oid = p.relnamespace),
     k.confdeltype NOT IN ('a', 'r', ' ') OR k.confupdtype NOT IN ('a', 'r', ' '),
-    CASE WHEN k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN 'FOREIGN KEY with MATCH FULL'
+    CASE WHEN k.contype = 'x' THEN 'A constraint with EXCLUDE'
+    WHEN to_jsonb(k) ->> 'conperiod' = 'true' THEN 'A key with WITHOUT OVERLAPS or PERIOD'
+    WHEN k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN 'FOREIGN KEY with MATCH FULL'
     WHEN k.contype = 'c' AND pg_get_constraintdef(k.oid) LIKE '% NOT VALID'
         THEN 'A CHECK that is NOT VALID'
-    WHEN k.contype = 'x' THEN 'A constraint with EXCLUDE'
-    WHEN EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indexrelid = k.conindid AND k.contype <> 'f'
-        AND i.indisexclusion) THEN 'A key WITHOUT OVERLAPS'
     WHEN k.condeferrable AND k.contype <> 'f' THEN 'A key that is DEFERRABLE'
     WHEN EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indexrelid = k.conindid AND k.contype = 'u'
         AND i.indnullsnotdistinct) THEN 'UNIQUE NULLS NOT DISTINCT' END,

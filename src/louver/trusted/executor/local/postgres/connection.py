@@ -269,6 +269,20 @@ class PostgresConnection(LocalConnection):
 
         checks.require_unreferenced(self, foreign, keys, children)
 
+    def taken(self, table: str, rows: pa.Table) -> list[str]:
+        """See `LocalConnection`: texts are read as values of other types, as COPY reads them."""
+        sql = (
+            "SELECT a.attname::text, format_type(t.oid, a.atttypmod) FROM pg_attribute AS a"
+            " JOIN pg_type AS t ON t.oid = a.atttypid"
+            " WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND t.typcategory <> 'S'"
+        )
+        casts = dict(self.fetchall(sql, [table]))
+        return [
+            f"{quoted(field.name)}::{casts[field.name]}"
+            if field.name in casts and pa.types.is_string(field.type) else quoted(field.name)
+            for field in rows.schema
+        ]  # fmt: skip
+
     def require_exact(self, source: str, table: Table, rows: pa.Table) -> None:
         """See `LocalConnection`; rows are without loss here, see `values`."""
 

@@ -4,10 +4,14 @@ TABLE. Every name has its schema, so that they mean the same under any search pa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from louver.names import quoted
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.postgres_types import own_type
+from louver.trusted.vault.catalog import HomeObject
 
 _TABLE = """
 SELECT n.nspname::text, c.relname::text, c.relpersistence::text, pg_get_partkeydef(c.oid),
@@ -35,7 +39,8 @@ _CONSTRAINTS = """
 SELECT conname::text, contype::text, pg_get_constraintdef(oid),
     (SELECT a.attname::text FROM pg_attribute AS a
      WHERE a.attrelid = conrelid AND a.attnum = conkey[1] AND contype = 'n')
-FROM pg_constraint WHERE conrelid = $1 AND conislocal AND contype IN ('p', 'u', 'c', 'x', 'f', 'n')
+FROM pg_constraint WHERE conrelid = $1 AND (conislocal OR $2::integer = 1)
+    AND contype IN ('p', 'u', 'c', 'x', 'f', 'n')
 ORDER BY position(contype::text IN 'npucxf'), oid
 """
 _SEQUENCE = """
@@ -55,6 +60,25 @@ _SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _PRIN
 _SET = "SELECT " + ", ".join(
     f"set_config('{name}', ${ordinal}, true)" for ordinal, name in enumerate(_PRINTED, 1)
 )
+TEXT = own_type("VARCHAR")
+#: How the text of the sequence of an identity column begins, which its table makes.
+OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a table is printed otherwise than it is declared: without these constraints and without
+    the defaults (or computations) of these columns, with ``texts`` as plain texts, without
+    collations, alone (neither a part nor a child of others, with all columns), and with every
+    column ENC.
+    """
+
+    constraints: frozenset[str] = frozenset()
+    defaults: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+    collations: bool = True
+    alone: bool = False
+    encrypted: bool = False
 
 
 def fetched(connection: PostgresConnection, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
@@ -77,48 +101,55 @@ def table(
     *,
     temporary: bool = False,
     references: bool = True,
+    form: Form = Form(),
 ) -> str:
     """CREATE TABLE; on demand as a temporary one, or without foreign keys. Its identities count on
     their own there.
     """
+    alone = temporary or form.alone
     row = fetched(connection, _TABLE, oid)[0]
     schema, name, persistence, partitions, bound, parents = row
     is_temporary = temporary or persistence == "t"
     target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {path_of(schema, name)}"
-    constraints = fetched(connection, _CONSTRAINTS, oid)
+    constraints = fetched(connection, _CONSTRAINTS, oid, 1 if form.alone else 0)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
-        _column(connection, column, named, temporary=is_temporary)
+        _column(connection, column, named, form, temporary=is_temporary)
         for column in fetched(connection, _COLUMNS, oid)
-        if column[7] or temporary
+        if column[7] or alone
     ]
     items += [
         f"CONSTRAINT {quoted(constraint)} {text}"
         for constraint, kind, text, _ in constraints
-        if kind != "n" and (references or kind != "f")
+        if kind != "n" and (references or kind != "f") and constraint not in form.constraints
     ]
-    if bound and not temporary:
+    if bound and not alone:
         # Its columns are the parent's; what it says of its own stands in brackets.
         body = f" ({', '.join(items)})" if items else ""
         return f"CREATE {target} PARTITION OF {parents}{body} {bound}"
     sql = f"CREATE {target} ({', '.join(items)})"
-    if parents and not temporary:
+    if parents and not alone:
         sql += f" INHERITS ({parents})"
-    return sql + (f" PARTITION BY {partitions}" if partitions and not temporary else "")
+    return sql + (f" PARTITION BY {partitions}" if partitions and not alone else "")
 
 
 def _column(
     connection: PostgresConnection,
     column: tuple[Any, ...],
     named: dict[str, str],
+    form: Form,
     *,
     temporary: bool,
 ) -> str:
     name, type_, not_null, identity, generated, expression, collation, _, sequence = column
-    text = f"{quoted(name)} {type_}"
-    if collation:
+    text = f"{quoted(name)} {TEXT if name in form.texts else type_}"
+    if collation and form.collations:
         text += f" COLLATE {collation}"
-    if identity:
+    if form.encrypted:
+        text += " ENC"
+    if name in form.defaults:
+        pass
+    elif identity:
         kind = "ALWAYS" if identity == "a" else "BY DEFAULT"
         path, *of_sequence = fetched(connection, _SEQUENCE, sequence)[0]
         named_so = "" if temporary else f"SEQUENCE NAME {path} "
@@ -241,3 +272,8 @@ def type_(connection: PostgresConnection, oid: int, kind: str, name: str) -> str
 def path_of(schema: str, name: str) -> str:
     """The full name of an object."""
     return f"{quoted(schema)}.{quoted(name)}"
+
+
+def statements(item: HomeObject) -> list[str]:
+    """The statements of a sequence's text: the first makes it, later ones need its table."""
+    return [statement.home for statement in lexer.split(item.sql)]

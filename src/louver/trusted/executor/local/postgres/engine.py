@@ -23,6 +23,7 @@ from louver.trusted.executor.local.local import (
     Statements,
 )
 from louver.trusted.executor.local.postgres import plain_values, printed, unused
+from louver.trusted.executor.local.postgres.declarations import OF_IDENTITY, statements
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import (
     path_instead,
@@ -31,7 +32,6 @@ from louver.trusted.executor.local.postgres.rehearsals import PostgresRehearsals
 from louver.trusted.executor.local.postgres.schema import PostgresSchema
 from louver.trusted.executor.local.postgres.session_settings import refuse
 from louver.trusted.executor.local.postgres.temporary import PostgresTemporary
-from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Catalog, HomeObject
@@ -132,7 +132,7 @@ class PostgresLocalEngine(PostgresRehearsals):
         with path_instead(self.binder, item.path):
             if item.kind != "SEQUENCE":
                 self.binder.execute(item.sql)
-            elif (creation := _statements(item)[0])[: len(_OF_IDENTITY)] != _OF_IDENTITY:
+            elif (creation := statements(item)[0])[: len(OF_IDENTITY)] != OF_IDENTITY:
                 self.binder.execute(creation)
         self.mirror(item, catalog)
 
@@ -150,7 +150,7 @@ class PostgresLocalEngine(PostgresRehearsals):
         if item.kind == "SCHEMA":
             texts = [f"CREATE SCHEMA IF NOT EXISTS {quoted(item.name)}"]
         elif item.kind == "SEQUENCE":
-            texts = [sql for sql in _statements(item) if not sql.startswith("ALTER")]
+            texts = [sql for sql in statements(item) if not sql.startswith("ALTER")]
         try:
             with path_instead(self.workspace, item.path):
                 for sql in texts:
@@ -164,6 +164,18 @@ class PostgresLocalEngine(PostgresRehearsals):
 
     def resolve(self, catalog: Catalog) -> None:
         """See `Lifecycle`; in as many passes as the objects' needs take."""
+        self._resolve(catalog)
+        tables = [item for item in self.unresolved if item.kind == "TABLE"]
+        if tables:
+            from louver.trusted.executor.local.postgres import circles
+
+            with circles.parting(self.binder, self.unresolved, tables):
+                self._resolve(catalog)
+                for item in [other for other in self.unresolved if other.kind == "TABLE"]:
+                    self.define(item, catalog)
+        self._settle(catalog)
+
+    def _resolve(self, catalog: Catalog) -> None:
         before = -1
         while self.unresolved and len(self.unresolved) != before:
             before, items, self.unresolved = len(self.unresolved), self.unresolved, []
@@ -172,15 +184,12 @@ class PostgresLocalEngine(PostgresRehearsals):
                     self.define(item, catalog)
                 except errors.Error:
                     self.unresolved.append(item)
-        for item in filter(lambda other: other.kind == "TABLE", tuple(self.unresolved)):
-            self.define(item, catalog)
-        self._settle(catalog)
 
     def _settle(self, catalog: Catalog) -> None:
         """Have sequences go with their columns, and stand where they stood."""
         items = [item for item in catalog.objects if item.kind == "SEQUENCE"]
         for item in items:
-            for sql in _statements(item)[1:]:
+            for sql in statements(item)[1:]:
                 self.binder.execute(sql)
         for connection in self.instances if items else ():
             # No number of before was drawn in this session.
@@ -336,6 +345,14 @@ class PostgresLocalEngine(PostgresRehearsals):
         refuse("COPY to a file")
 
     def reader(self) -> LocalConnection:
+        """See `Workspace`: DuckDB, for the private server would open files as itself, and knows
+        fewer forms of them.
+        """
+        from louver.trusted.executor.local.postgres import files
+
+        return files.reader(self.directory)
+
+    def apart(self) -> LocalConnection:
         """See `Workspace`."""
         return self.another(1)
 
@@ -368,15 +385,6 @@ class PostgresLocalEngine(PostgresRehearsals):
     def numpy_arrays(self, rows: pa.Table) -> list[Any]:
         """See `Workspace`."""
         return [column.to_numpy() for _, column in self.data_frame(rows).items()]
-
-
-#: How the text of the sequence of an identity column begins, which its table makes.
-_OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
-
-
-def _statements(item: HomeObject) -> list[str]:
-    """The statements of a sequence's text: the first makes it, later ones need its table."""
-    return [statement.home for statement in lexer.split(item.sql)]
 
 
 @contextmanager
