@@ -21,6 +21,7 @@ from louver.trusted.executor.postgres import admitted
 from louver.trusted.executor.postgres.copy_rows import Format, Splitter
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Table
 
 BATCH_BYTES = 8 * 1024 * 1024
@@ -165,6 +166,8 @@ def _require_admitted(context: Context, statement: Statement) -> None:
         if depth == 0 and keyword(token.text) == "WHERE":
             condition = statement.options[token.start :]
             admitted.require_query(context, f"SELECT 1 FROM {statement.path} {condition}")
+            if sequence_draws.draws(context.catalog, lexer.tokens(condition)):
+                refuse("COPY with a condition that draws from a sequence")
             return
 
 
