@@ -112,6 +112,7 @@ class CopyIn:
         self._rows = self._batches = 0
         if self._own:
             transaction.begin(context)
+        context.state.copying = True
 
     def write(self, data: bytes) -> None:
         """Take data in."""
@@ -123,6 +124,7 @@ class CopyIn:
         rest = self._splitter.rest()
         if rest or not self._batches:
             self._send(rest)
+        self._context.state.copying = False
         if self._own:
             transaction.commit(self._context)
         return self._rows
@@ -130,6 +132,7 @@ class CopyIn:
     def abort(self) -> None:
         """Nothing was copied."""
         context = self._context
+        context.state.copying = False
         if context.in_transaction and self._own:
             transaction.rollback(context)
         elif context.in_transaction:
