@@ -116,3 +116,16 @@ def test_opened_tables_get_indexes_for_correlated_subqueries(
         "SELECT count(*) FROM many AS a WHERE v > (SELECT avg(v) FROM many AS b WHERE b.g = a.g)"
     )
     assert [text.partition(" (")[2] for text in seen] == ['"k")', '"g")']
+
+
+def test_layers_of_tables_without_rows_are_opened() -> None:
+    opened = PostgresTwin()
+    opened.run("CREATE TABLE t (n numeric(10,2) ENC, i int ENC)")
+    for sql in (
+        "SELECT sum(n), avg(n), min(n), max(i), count(n) FROM t",
+        "SELECT i, count(*) FROM t WHERE n > 3 GROUP BY i",
+        "INSERT INTO t VALUES (1.5, 2)",
+        "SELECT min(n), max(i) FROM t",
+    ):
+        opened.run(sql)
+    opened.close()

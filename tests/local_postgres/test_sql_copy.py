@@ -206,3 +206,25 @@ def test_batches_are_the_data(options: str) -> None:
         batches += [cut.rest()]
         if "HEADER" not in options:
             assert b"".join(batches) == expected
+
+
+@pytest.mark.parametrize("sql", ["ROLLBACK", "COMMIT", "DROP TABLE c", "SELECT 1", "BEGIN"])
+def test_no_statement_runs_within_a_copy(clean: PostgresTwin, sql: str) -> None:
+    session = clean.louver
+    with session.cursor().copy("COPY t (id) FROM STDIN") as copy:
+        copy.write("1\n")
+        with pytest.raises(errors.NotSupportedError):
+            session.execute(sql)
+        with pytest.raises(errors.NotSupportedError):
+            session.cursor().copy("COPY t (id) FROM STDIN")
+        copy.write("2\n")
+    assert session.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
+
+    def interrupted() -> None:
+        with session.cursor().copy("COPY t (id) FROM STDIN") as copy:
+            copy.write("3\n")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        interrupted()
+    assert session.execute("SELECT count(*) FROM t").fetchall() == [(2,)]

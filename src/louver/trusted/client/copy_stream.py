@@ -24,6 +24,7 @@ class Copy:
         self._cursor, self._session = cursor, cursor.connection._session
         self._lock, self._dialect = cursor.connection._lock, cursor._dialect
         self._pieces: Iterator[bytes] = iter(())
+        self._session.require_no_copy()
         with self._lock, contained(self._session):
             self._begin(sql)
 

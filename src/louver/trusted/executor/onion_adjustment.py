@@ -123,7 +123,8 @@ def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> p
     identity = (table.id, column.id, column.generation, onion)
     keyring = context.columns.keyring
     keys = {number: keyring.layer_key(*identity, number << COUNTER_BITS) for number in known}
-    return pa.table({"epoch": pa.array(keys, pa.int64()), "key": pa.array(keys.values())})
+    columns = {"epoch": pa.array(keys, pa.int64()), "key": pa.array(keys.values(), pa.binary())}
+    return pa.table(columns)
 
 
 def _tidy(context: Context, needed: Sequence[Opening]) -> None:

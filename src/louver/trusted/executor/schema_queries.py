@@ -25,13 +25,16 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.resolver import Resolver
 from louver.trusted.planner.sql.trees import parse
-from louver.trusted.planner.write.reads import names_of, reached
+from louver.trusted.planner.write import sequence_draws
+from louver.trusted.planner.write.reads import Reads, names_of, reached
 from louver.trusted.vault.catalog import Catalog
 
 _SCHEMAS = frozenset(("information_schema", "pg_catalog"))
 #: How names of DuckDB's catalog begin, and those of its macros that do not.
 PREFIXES = ("duckdb_", "pragma_", "pg_", "sqlite_", "has_", "to_reg")
 MACROS = frozenset(("format_type", "get_block_size"))
+#: What names a sequence to draw from; of `pg_catalog` every function is looked at by its name.
+_OF_SEQUENCES = frozenset(("regclass", "pg_catalog", "pg_get_serial_sequence"))
 _STATEMENTS = frozenset(("show", "describe", "desc"))
 _WORD = re.compile(r"\w+")
 
@@ -107,8 +110,16 @@ def answer(
     resolver = Resolver(context.catalog, parse(text.plain), tokens)
     tables = resolver.all_tables(text, context.local)
     named = reached(context.catalog, names_of(tokens))[0]
+    names_only = not describes(context.local, named - _OF_SEQUENCES)
+    sequence_draws.require(
+        Reads(context.catalog, parse(text.plain), tokens, None, context.state.origins),
+        tokens,
+        names_only=names_only,
+    )
     if not tables and not context.local.temporary.mentioned(named):
-        return Answer(context.local.ask_schema(text.home, values), described, home_sql=text.home)
+        rows = context.local.ask_schema(text.home, values)
+        transaction.keep_sequences(context, tokens)
+        return Answer(rows, described, home_sql=text.home)
     from louver.trusted.executor.dry_run import fill, with_parents
 
     # A foreign key must find what it refers to.
@@ -120,4 +131,5 @@ def answer(
             fill(context, connection, table, rows)
         context.local.temporary.fill(named)
         rows = context.local.ask_schema(text.home, values)
+    transaction.keep_sequences(context, tokens)
     return Answer(rows, described, home_sql=text.home)

@@ -103,6 +103,7 @@ class Session:
         """
         if self.closed:
             raise errors.make("connection.closed")
+        self.require_no_copy()
         answer, notices = Answer(), list[str]()
         with contained(self):
             for text in split(sql, parameters):
@@ -178,16 +179,24 @@ class Session:
         """Whether the user has said BEGIN."""
         return self.context.in_transaction
 
+    def require_no_copy(self) -> None:
+        """Raise within COPY … FROM STDIN, as what ends a transaction would end it half done."""
+        if self.context.state.copying:
+            raise errors.make("postgres.refused", statement="A statement while a COPY takes data")
+
     def begin(self) -> None:
         """BEGIN."""
+        self.require_no_copy()
         transaction.begin(self.context)
 
     def commit(self) -> None:
         """COMMIT."""
+        self.require_no_copy()
         transaction.commit(self.context)
 
     def rollback(self) -> None:
         """ROLLBACK."""
+        self.require_no_copy()
         transaction.rollback(self.context)
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
@@ -205,7 +214,7 @@ class Session:
         """End the session; an open transaction is undone."""
         if self.closed:
             return
-        self.closed = True
+        self.closed, self.context.state.copying = True, False
         with speaking(self.dialect):
             if self.in_transaction:
                 with suppress(errors.Error):

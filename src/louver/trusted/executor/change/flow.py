@@ -108,6 +108,9 @@ def of_insert(
     context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
 ) -> list[Fact]:
     """What such an INSERT shows. Constants depend on nothing, and a text may hold many of them."""
+    if sequence_draws.draws(context.catalog, words.tokens[parts.returning : parts.end]):
+        # What is returned are rows of the table, and may decide what a sequence gives next.
+        return facts(context, words, table)
     source = words.tokens[parts.source : parts.source_end]
     if all(map(is_constant, source)) and _defaults_are_constant(context, table):
         return []

@@ -28,7 +28,6 @@ _REFUSED = frozenset(
     ("ENABLE", "DISABLE", "OWNER", "INHERIT", "NO", "ATTACH", "DETACH", "OF", "NOT", "CLUSTER",
      "REPLICA", "FORCE", "VALIDATE")
 )  # fmt: skip
-_DRAWS = re.compile(r"\b(nextval|setval)\b", re.IGNORECASE)
 _TEMPORARY_FIRST = re.compile(r"\bsearch_path\W+pg_temp")
 _ROWLESS = frozenset(
     ("SET DEFAULT", "DROP DEFAULT", "DROP NOT", "SET STATISTICS", "SET STORAGE", "SET COMPRESSION",
@@ -89,8 +88,7 @@ def _require_function(sql: str, tokens: Sequence[Token]) -> None:
     # A body without quotes is in SQL, which needs not be said.
     if words[at : at + 1] not in (["SQL"], []):
         raise errors.make("sql.unsupported", statement="CREATE FUNCTION in a language but SQL")
-    if _DRAWS.search(sql):
-        raise errors.make("sql.unsupported", statement="CREATE FUNCTION that draws from a sequence")
+    objects.require_no_draws("MACRO", sql)
 
 
 def require_kind(context: Context, start: head.Head, kind: str) -> None:
@@ -101,8 +99,13 @@ def require_kind(context: Context, start: head.Head, kind: str) -> None:
 
 
 def require_body(context: Context, item: HomeObject) -> None:
-    """Refuse a function that reads tables: the workspace, which has none, reads its body."""
-    if item.kind != "MACRO" or not context.local.dialect.prints_objects:
+    """Refuse a function that reads tables: the workspace, which has none, reads its body. As it is
+    printed, what it names has no escapes; neither it nor a domain may draw from a sequence.
+    """
+    if not context.local.dialect.prints_objects:
+        return
+    objects.require_no_draws(item.kind, item.sql)
+    if item.kind != "MACRO":
         return
     reader = context.local.apart()
     try:

@@ -240,9 +240,10 @@ class Statements(Protocol):
         """
         return pa.table({})
 
-    def refused(self, _sql: str) -> str:
+    def refused(self, _sql: str, *, draws: bool = True) -> str:  # noqa: ARG002 - others look at it
         """What a query or change does, or asks for, that is of the engine that runs it, and so not
-        to be had of a local one: its name for the user. "" of none.
+        to be had of a local one: its name for the user. "" of none. ``draws``: whether it is known
+        that it draws from sequences; else it must not.
         """
         return ""
 

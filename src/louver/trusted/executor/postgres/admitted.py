@@ -17,6 +17,7 @@ from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.postgres import lock_clause
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.write import sequence_draws
 
 _DECIDED = frozenset((
     "SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "UPDATE", "DELETE", "MERGE",
@@ -59,7 +60,8 @@ def require(
     key = lexer.shape(text.plain, tokens).key
     if key in shapes.known:
         return
-    feature = local.statements.refused(_without_locks(context, text, tokens))
+    draws = sequence_draws.draws(context.catalog, tokens)
+    feature = local.statements.refused(_without_locks(context, text, tokens), draws=draws)
     if feature:
         raise errors.make("postgres.refused", statement=feature)
     shapes.known.add(key)

@@ -21,6 +21,7 @@ from louver.trusted.executor.postgres import admitted
 from louver.trusted.executor.postgres.copy_rows import Format, Splitter
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Table
 
 BATCH_BYTES = 8 * 1024 * 1024
@@ -111,6 +112,7 @@ class CopyIn:
         self._rows = self._batches = 0
         if self._own:
             transaction.begin(context)
+        context.state.copying = True
 
     def write(self, data: bytes) -> None:
         """Take data in."""
@@ -122,6 +124,7 @@ class CopyIn:
         rest = self._splitter.rest()
         if rest or not self._batches:
             self._send(rest)
+        self._context.state.copying = False
         if self._own:
             transaction.commit(self._context)
         return self._rows
@@ -129,6 +132,7 @@ class CopyIn:
     def abort(self) -> None:
         """Nothing was copied."""
         context = self._context
+        context.state.copying = False
         if context.in_transaction and self._own:
             transaction.rollback(context)
         elif context.in_transaction:
@@ -165,6 +169,8 @@ def _require_admitted(context: Context, statement: Statement) -> None:
         if depth == 0 and keyword(token.text) == "WHERE":
             condition = statement.options[token.start :]
             admitted.require_query(context, f"SELECT 1 FROM {statement.path} {condition}")
+            if sequence_draws.draws(context.catalog, lexer.tokens(condition)):
+                refuse("COPY with a condition that draws from a sequence")
             return
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.types import with_collation
+
+_DRAWS = re.compile(r"\b(nextval|setval)\b", re.IGNORECASE)
+_UNSEEN = {"MACRO": "FUNCTION", "TYPE": "DOMAIN"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,13 @@ def described_in(source: Schema, schema: str, name: str) -> list[tuple[str, str]
     return [(column.name, types.get(fold(column.name)) or named(column.type)) for column in columns]
 
 
+def require_no_draws(kind: str, sql: str) -> None:
+    """Refuse functions and domains that draw from a sequence, where no statement's text says so."""
+    if kind in _UNSEEN and _DRAWS.search(sql):
+        statement = f"A {_UNSEEN[kind]} that draws from a sequence"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
 def refresh(context: Context, catalog: Catalog, altered: Iterable[Key]) -> None:
     """Write tables and views that DuckDB shows otherwise than before anew into the list."""
     every = context.local.dialect.prints_objects
@@ -200,6 +211,7 @@ def refresh(context: Context, catalog: Catalog, altered: Iterable[Key]) -> None:
         if (item.kind, fold(item.schema), fold(item.name)) in known:
             item.sql = introspected(context, item.kind, item.schema, item.name) or item.sql
             if every:
+                require_no_draws(item.kind, item.sql)
                 if item.kind == "SEQUENCE":
                     sequences.let_go(context, (fold(item.schema), fold(item.name)))
                 context.local.forget(item.kind, item.schema, item.name)

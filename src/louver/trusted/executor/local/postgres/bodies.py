@@ -13,6 +13,7 @@ from functools import cache
 from louver.names import fold
 from louver.trusted.executor.local.postgres import dependence, effects
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 _BODIES = """
 SELECT p.proname::text, l.lanname::text, p.prosqlbody IS NULL, p.prosrc || ' '
@@ -42,7 +43,7 @@ _ORDERS = frozenset(
 
 def only_computes(binder: PostgresConnection, name: str) -> bool:
     """Whether the functions of a name do nothing that another statement could see."""
-    return _names_none_of(binder, name, _ORDERS | _loud(binder))
+    return _names_none_of(binder, name, _ORDERS | _loud(binder) | DIALECT.draws)
 
 
 def reads_arguments(binder: PostgresConnection, name: str) -> bool:

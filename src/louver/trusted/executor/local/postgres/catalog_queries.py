@@ -131,6 +131,8 @@ SELECT k.contype::text, {_listed("c.oid", "k.conkey")}, pg_get_constraintdef(k.o
     WHEN k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN 'FOREIGN KEY with MATCH FULL'
     WHEN k.contype = 'c' AND pg_get_constraintdef(k.oid) LIKE '% NOT VALID'
         THEN 'A CHECK that is NOT VALID'
+    WHEN k.contype = 'c' AND pg_get_constraintdef(k.oid) ~ '\\m(nextval|setval)\\M'
+        THEN 'A CHECK that draws from a sequence'
     WHEN k.condeferrable AND k.contype <> 'f' THEN 'A key that is DEFERRABLE'
     WHEN EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indexrelid = k.conindid AND k.contype = 'u'
         AND i.indnullsnotdistinct) THEN 'UNIQUE NULLS NOT DISTINCT' END,

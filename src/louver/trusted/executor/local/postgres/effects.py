@@ -12,6 +12,7 @@ from typing import Protocol
 
 from louver import errors
 from louver.trusted.executor.local.postgres.node_tree import Read
+from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 #: Volatile functions of PostgreSQL's own that only compute, wait, or draw from a sequence; and that
 #: give back locks, of which a session can have none.
@@ -92,6 +93,16 @@ def refused(reach: Reach, is_quiet: Callable[[str], bool]) -> str:
         if not (_is_harmless(function) or (not function.is_own and is_quiet(function.name))):
             return f"A query that calls {function.name}()"
     return "" if read.is_known else "A statement of this form"
+
+
+def drawing(reach: Reach) -> str:
+    """What draws from a sequence although no word of the statement, nor of what it names, says so:
+    the flow rule looks for these words.
+    """
+    for function in reach.functions:
+        if function.is_own and function.name in DIALECT.draws:
+            return f"A query that calls {function.name}() by another name"
+    return ""
 
 
 def of_utility(error: errors.Error) -> str:

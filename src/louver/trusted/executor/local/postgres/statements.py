@@ -150,12 +150,12 @@ class PostgresStatements(Statements):
             with suppress(errors.Error), self._binder.guarded():
                 self._binder.execute(f"DEALLOCATE {_BODY}")
 
-    def refused(self, sql: str) -> str:
+    def refused(self, sql: str, *, draws: bool = True) -> str:
         """See `Statements`."""
         try:
-            return effects.refused(
-                self.reach(sql, users_only=True), partial(bodies.only_computes, self._binder)
-            )
+            reach = self.reach(sql, users_only=True)
+            drawn = "" if draws else effects.drawing(reach)
+            return drawn or effects.refused(reach, partial(bodies.only_computes, self._binder))
         except errors.Error as error:
             return effects.of_utility(error)
 
