@@ -41,8 +41,8 @@ class Variables:
                 rows, type_ = self._values[name]
                 arrow_values.register(connection, _INCOMING, rows.rename_columns(["c"]))
                 # The type of a row without names cannot be written, and Arrow keeps it.
-                kept = connection.execute(f"SELECT typeof(c) FROM {_INCOMING}").fetchone()
-                value = "c" if type_ == _UNTYPED or kept == (type_,) else f"c::{type_}"
+                own = connection.execute(f"SELECT typeof(c) FROM {_INCOMING}").fetchone()
+                value = "c" if type_ == _UNTYPED or own == (type_,) else f"c::{type_}"
                 query = f"(SELECT {value} FROM {_INCOMING})"
                 connection.execute(f"SET VARIABLE {quoted(name)} = {query}")
                 connection.unregister(_INCOMING)
