@@ -78,8 +78,8 @@ def table(
     temporary: bool = False,
     references: bool = True,
 ) -> str:
-    """CREATE TABLE; on demand as a temporary one, or without foreign keys. Its identities count on
-    their own there.
+    """CREATE TABLE; on demand as a temporary one, or without foreign keys. What stands in for the
+    table without these draws its identities from the table's sequences.
     """
     row = fetched(connection, _TABLE, oid)[0]
     schema, name, persistence, partitions, bound, parents = row
@@ -88,7 +88,7 @@ def table(
     constraints = fetched(connection, _CONSTRAINTS, oid)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
-        _column(connection, column, named, temporary=is_temporary)
+        _column(connection, column, named, temporary=is_temporary, counts=references)
         for column in fetched(connection, _COLUMNS, oid)
         if column[7] or temporary
     ]
@@ -113,6 +113,7 @@ def _column(
     named: dict[str, str],
     *,
     temporary: bool,
+    counts: bool,
 ) -> str:
     name, type_, not_null, identity, generated, expression, collation, _, sequence = column
     text = f"{quoted(name)} {type_}"
@@ -121,6 +122,10 @@ def _column(
     if identity:
         kind = "ALWAYS" if identity == "a" else "BY DEFAULT"
         path, *of_sequence = fetched(connection, _SEQUENCE, sequence)[0]
+        if not counts:
+            # Doubled, its quotes end no constant, whatever the settings are.
+            literal = path.replace("'", "''")
+            return f"{text} DEFAULT pg_catalog.nextval('{literal}'::pg_catalog.regclass) NOT NULL"
         named_so = "" if temporary else f"SEQUENCE NAME {path} "
         text += f" GENERATED {kind} AS IDENTITY ({named_so}{options(*of_sequence)})"
     elif generated:
