@@ -240,7 +240,7 @@ class Statements(Protocol):
         """
         return pa.table({})
 
-    def refused(self, _sql: str, *, draws: bool = True) -> str:
+    def refused(self, _sql: str, *, draws: bool = True) -> str:  # noqa: ARG002
         """What a query or change does, or asks for, that is of the engine that runs it, and so not
         to be had of a local one: its name for the user. "" of none. ``draws``: whether it is known
         that it draws from sequences; else it must not.
