@@ -129,3 +129,17 @@ def test_layers_of_tables_without_rows_are_opened() -> None:
     ):
         opened.run(sql)
     opened.close()
+
+
+def test_patterns_that_are_not_written_out_are_matched_locally() -> None:
+    opened = PostgresTwin()
+    opened.run("CREATE TABLE t (x text, i int ENC)")
+    opened.run("INSERT INTO t VALUES ('a\\', 1), ('b', 2)")
+    for sql, values in (
+        ("SELECT count(*) FROM t WHERE x LIKE $1", ["b\\"]),
+        ("SELECT count(*) FROM t WHERE x LIKE $1", ["_"]),
+        ("SELECT x LIKE x, count(*) FROM t GROUP BY 1", []),
+        ("SELECT sum(i) FROM t WHERE x LIKE 'a%'", []),
+    ):
+        opened.run(sql, values)
+    opened.close()

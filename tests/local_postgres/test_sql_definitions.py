@@ -175,7 +175,8 @@ def test_tables_of_queries_and_for_the_session(twin: PostgresTwin) -> None:
         "CREATE TABLE k (x, y) AS SELECT id, a FROM t WITH NO DATA",
         "SELECT * FROM k",
         "DROP TABLE k",
-        "CREATE TABLE k (LIKE t INCLUDING ALL)",
+        "CREATE TABLE bare (id integer PRIMARY KEY, n integer DEFAULT 5)",
+        "CREATE TABLE k (LIKE bare INCLUDING ALL)",
         "INSERT INTO k (id, n) VALUES (1, 2)",
         "INSERT INTO k (id, n) VALUES (1, 2)",
         "SELECT * FROM k",
@@ -365,3 +366,14 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         _refused(twin, sql)
         twin.run(_ROWS)
     _all(twin, "DROP SCHEMA s", "SELECT relname FROM pg_class WHERE relname IN ('c', 'm', 'tv')")
+
+
+@pytest.mark.parametrize("name", ["t", "public.t", '"t"'])
+def test_columns_of_a_table_with_enc_are_not_copied_as_plain_ones(
+    twin: PostgresTwin, name: str
+) -> None:
+    twin.run(_TABLE[0])
+    with pytest.raises(errors.NotSupportedError):
+        twin.louver.execute(f"CREATE TABLE k (x integer, LIKE {name} INCLUDING ALL)")
+    with pytest.raises(errors.NotSupportedError):
+        twin.louver.execute(f"CREATE TABLE k (LIKE {name})")

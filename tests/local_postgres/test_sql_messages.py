@@ -12,8 +12,10 @@ import louver
 from louver import errors
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.executor.policy import Policy
+from louver.trusted.executor.postgres import pseudonyms
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
+from louver.untrusted.engines.postgres import open_url
 from louver.wire.messages import Statement
 from louver.wire.tap import Tap
 from tests import shared
@@ -69,6 +71,26 @@ def test_messages_arrive_as_they_were_sent(both: tuple[PostgresTwin, Any]) -> No
     assert received(own, 1) == [("Other ä", "last")]
     assert received(own, 1, timeout_s=0) == []
     assert twin.on_louver("SELECT pg_notify('jobs', 'x') AS done").columns == [("done", "void")]
+
+
+def test_what_no_client_sent_hides_no_other_message(both: tuple[PostgresTwin, Any]) -> None:
+    (twin, other), own = both, both[0].louver
+    own.execute("LISTEN jobs")
+    pseudonym = pseudonyms.channel(own._session.context, "jobs")
+    server = open_url(twin.url)
+    other.execute("NOTIFY jobs, 'before'")
+    for payload in ("forged", ""):
+        server.query(Statement("SELECT pg_notify($1, $2) IS NULL", (pseudonym, payload)))
+    other.execute("NOTIFY jobs, 'after'")
+    outcomes: list[object] = []
+    while ("jobs", "after") not in outcomes:
+        try:
+            outcomes += [(message.channel, message.payload) for message in own.poll()]
+        except errors.VerificationError as error:
+            outcomes.append(error.code)
+        assert len(outcomes) < 5
+    assert outcomes == [("jobs", "before"), "reply.format", "result.tampered", ("jobs", "after")]
+    server.close()
 
 
 def test_a_transaction_sends_and_listens_when_it_is_committed(

@@ -74,6 +74,8 @@ def another(twin: PostgresTwin) -> Any:
     "SELECT id FROM public.own ORDER BY id FOR UPDATE",
     'SELECT id AS "FOR UPDATE" FROM own ORDER BY id FOR UPDATE',
     "SELECT substring(a FROM 1 FOR 1) FROM own FOR UPDATE",
+    "SELECT own, id FROM own ORDER BY id FOR UPDATE",
+    "SELECT o AS whole FROM own AS o WHERE job = 2 FOR SHARE",
     # PostgreSQL's own errors
     "SELECT count(*) FROM jobs FOR UPDATE", "SELECT DISTINCT id FROM jobs FOR UPDATE",
     "SELECT id FROM jobs GROUP BY id FOR UPDATE", "SELECT id FROM jobs FOR UPDATE OF own",

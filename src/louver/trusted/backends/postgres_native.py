@@ -52,6 +52,10 @@ def _is_known(part: exp.Expr, type_of: TypeOf) -> bool:
             return bool(part.expressions) and not part.args.get("query")
         case exp.Between():
             return not part.args.get("symmetric")
+        case exp.Like():
+            # Of a pattern that is not written out, a backslash at its end is an error.
+            pattern = part.expression
+            return isinstance(pattern, exp.Literal) and pattern.is_string
         case exp.Column():
             return _is_placeholder(part) or _is_known_type(type_of(part))
         case exp.Var():

@@ -90,6 +90,7 @@ def insert(
         return change(context, text, tokens, parameters)
     clock = Clock()
     flow.require_insert(context, words, parts, table)
+    _require_identities(context, words, parts, table)
     job = _Job(words, parts, table, constraint_check.rules(context, table))
     with clock.step("home"):
         known = _form(context, job)
@@ -256,6 +257,21 @@ def _as_columns(rows: Sequence[list[object]], places: Sequence[int]) -> pa.Table
         except (pa.ArrowException, OverflowError):
             return None
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+def _require_identities(
+    context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table
+) -> None:
+    """Raise PostgreSQL's error for values of columns that are GENERATED ALWAYS AS IDENTITY, where
+    the rows go into a table that stands in for this one, whose columns are not.
+    """
+    if not spoken().reads_off or not constraint_check.rules(context, table).without_foreign:
+        return
+    head = [words.keyword(position) for position in range(parts.after_name, parts.source)]
+    if "OVERRIDING" in head and "USER" in head:
+        raise errors.make("sql.unsupported", statement="OVERRIDING USER VALUE beside a foreign key")
+    sql, values = words.text(0, len(words.tokens))
+    context.local.statements.bind(sql, values)
 
 
 def reads_elsewhere(

@@ -31,6 +31,7 @@ from louver.trusted.executor.schema import (
     join_groups,
     objects,
     representations,
+    sequences,
     tables,
 )
 from louver.trusted.planner.sql import declarations as declare
@@ -73,6 +74,8 @@ def alter(
         temporary_objects.independent(context, start, said.sql)
     notices: list[str] = []
     local = start.kind == "VIEW" and temporary_objects.is_view(context, start)
+    if spoken().prints_objects and context.in_transaction and _restarts(start, action):
+        sequences.bring_back(context)
     with temporary_objects.changing(context, local) as catalog:
         # Read within the change: no row comes between.
         held = fill.read(context, table) if table is not None and _asks_rows(action) else None
@@ -93,6 +96,10 @@ def alter(
             notices = _noticed(context, working, said)
         comments.keep(context, catalog)
     return Answer(notices=notices)
+
+
+def _restarts(start: head.Head, action: Sequence[Token]) -> bool:
+    return start.kind == "SEQUENCE" or any(keyword(token.text) == "RESTART" for token in action)
 
 
 def _require_path(context: Context, table: Table, action: Sequence[Token]) -> None:

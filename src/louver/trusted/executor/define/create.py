@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
@@ -81,6 +81,19 @@ def create(
     return _at_home(context, text, tokens, start, parameters)
 
 
+def _require_own_columns(context: Context, tokens: Sequence[Token]) -> None:
+    """Refuse LIKE of a table with ENC columns: these would be plain, and their names show."""
+    secret = {fold(table.name) for table in context.catalog.tables.values() if table.has_encrypted}
+    for place in range(1, len(tokens) - 1):
+        before, token = tokens[place - 1], tokens[place]
+        if token.token_type != TokenType.LIKE or before.text not in ("(", ","):
+            continue
+        # A name, or a schema's, a dot and a name.
+        if secret.intersection(fold(part.text) for part in tokens[place + 1 : place + 4]):
+            what = "LIKE of a table with ENC columns (declare the columns)"
+            raise errors.make("sql.unsupported", statement=what)
+
+
 def _table(
     context: Context,
     text: lexer.Text,
@@ -89,6 +102,7 @@ def _table(
 ) -> Answer:
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
+    _require_own_columns(context, tokens)
     said = declare.strip_enc(text.plain, tokens)
     stored = temporary_objects.independent(context, head.read(tokens), said.sql)
     notices: list[str] = []

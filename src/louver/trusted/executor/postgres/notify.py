@@ -41,6 +41,8 @@ class Channels:
     pending: list[tuple[bool, str]] = field(default_factory=list)
     #: messages of the open transaction, with the number of savepoints that were there
     sent: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: what has arrived and was not read yet, as one before it could not be read
+    unread: list[tuple[str, str]] = field(default_factory=list)
 
 
 def listen(
@@ -150,10 +152,19 @@ def arrived(context: Context) -> list[Notification]:
     """The messages that have arrived since they were asked for last."""
     own = context.state.cache(Channels)
     results = list[Notification]()
-    for channel, sent in _messaging(context).arrived():
+    own.unread += _messaging(context).arrived()
+    while own.unread:
+        channel, sent = own.unread[0]
         name = own.names.get(channel)
-        if name is not None:
-            results.append(Notification(name, pseudonyms.opened(context, name, sent)))
+        try:
+            if name is not None:
+                results.append(Notification(name, pseudonyms.opened(context, name, sent)))
+        except errors.Error:
+            if results:
+                break  # those before it first; the next call says what is wrong
+            del own.unread[0]
+            raise
+        del own.unread[0]
     return results
 
 

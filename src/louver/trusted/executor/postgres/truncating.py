@@ -55,7 +55,7 @@ def truncate(
     try:
         times_ms = _emptied(context, tables)
         if restarts:
-            _bring_back(context)
+            sequences.bring_back(context)
         for name in _sequences(context, tables) if restarts else ():
             (statement,) = lexer.split(f"ALTER SEQUENCE {name} RESTART")
             context.run(statement, [])
@@ -105,18 +105,6 @@ def _emptied(context: Context, tables: Sequence[Table]) -> dict[str, float]:
                 hold = context.store.hold_references if referred else lambda: None
                 send(context, table, rows.slice(0, 0), ids, hold)
     return clock.times_ms
-
-
-def _bring_back(context: Context) -> None:
-    """Where the transaction is undone, sequences go on where they stood before."""
-    local = context.local
-    before = {p: s for p, s in local.schema.sequences().items() if s.last is not None}
-
-    def end(committed: bool) -> None:
-        if not committed:
-            sequences.bring(local, before)
-
-    context.state.endings.append(end)
 
 
 def _sequences(context: Context, tables: Sequence[Table]) -> list[str]:

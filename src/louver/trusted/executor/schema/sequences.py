@@ -101,6 +101,20 @@ def bring(local: LocalEngine, ahead: Mapping[Place, SequenceState]) -> None:
                 schema.catch_up(known[position], state)
 
 
+def bring_back(context: Context) -> None:
+    """Where the open transaction is undone, sequences that it declares otherwise go on where they
+    stood before.
+    """
+    local = context.local
+    before = {p: s for p, s in local.schema.sequences().items() if s.last is not None}
+
+    def end(committed: bool) -> None:
+        if not committed:
+            bring(local, before)
+
+    context.state.endings.append(end)
+
+
 def _progress(state: SequenceState) -> int:
     return _last_of(state) * state.increment
 

@@ -103,8 +103,8 @@ def table(
     references: bool = True,
     form: Form = Form(),
 ) -> str:
-    """CREATE TABLE; on demand as a temporary one, or without foreign keys. Its identities count on
-    their own there.
+    """CREATE TABLE; on demand as a temporary one, or without foreign keys. What stands in for the
+    table without these draws its identities from the table's sequences.
     """
     alone = temporary or form.alone
     row = fetched(connection, _TABLE, oid)[0]
@@ -114,7 +114,7 @@ def table(
     constraints = fetched(connection, _CONSTRAINTS, oid, 1 if form.alone else 0)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
-        _column(connection, column, named, form, temporary=is_temporary)
+        _column(connection, column, named, form, temporary=is_temporary, counts=references)
         for column in fetched(connection, _COLUMNS, oid)
         if column[7] or alone
     ]
@@ -140,6 +140,7 @@ def _column(
     form: Form,
     *,
     temporary: bool,
+    counts: bool,
 ) -> str:
     name, type_, not_null, identity, generated, expression, collation, _, sequence = column
     text = f"{quoted(name)} {TEXT if name in form.texts else type_}"
@@ -152,6 +153,10 @@ def _column(
     elif identity:
         kind = "ALWAYS" if identity == "a" else "BY DEFAULT"
         path, *of_sequence = fetched(connection, _SEQUENCE, sequence)[0]
+        if not counts:
+            # Doubled, its quotes end no constant, whatever the settings are.
+            literal = path.replace("'", "''")
+            return f"{text} DEFAULT pg_catalog.nextval('{literal}'::pg_catalog.regclass) NOT NULL"
         named_so = "" if temporary else f"SEQUENCE NAME {path} "
         text += f" GENERATED {kind} AS IDENTITY ({named_so}{options(*of_sequence)})"
     elif generated:

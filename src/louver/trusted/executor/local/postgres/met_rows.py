@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from louver.names import quoted
 from louver.trusted.executor.local.changed_rows import Filled, MetRows
 from louver.trusted.executor.local.local import Parameters
-from louver.trusted.executor.local.postgres import difference
+from louver.trusted.executor.local.postgres import difference, readable
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 
 _PLACE = "louver_place"
@@ -34,7 +34,19 @@ def run(
         pc.index_in(rows.column(own + n), value_set=_single(places[table.path].column(1)))
         for n, (_, table) in enumerate(aliases)
     ]
-    return MetRows(columns[:own], rows.select(list(range(own))), [_single(m) for m in met])
+    shown = _printed(connection, columns[:own], rows.select(list(range(own))))
+    return MetRows(columns[:own], shown, [_single(m) for m in met])
+
+
+def _printed(
+    connection: PostgresConnection, columns: Sequence[tuple[str, str]], rows: pa.Table
+) -> pa.Table:
+    """Whole rows of tables as their texts, for their types are known here alone."""
+    for position, (name, type_) in enumerate(columns):
+        if type_ != "record" and readable.is_of_rows(connection, type_):
+            texts = pa.array(connection.texts(rows.column(position)), pa.string())
+            rows = rows.set_column(position, name, texts)
+    return rows
 
 
 def _single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
