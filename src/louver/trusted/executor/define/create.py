@@ -84,12 +84,12 @@ def create(
 def _require_own_columns(context: Context, tokens: Sequence[Token]) -> None:
     """Refuse LIKE of a table with ENC columns: these would be plain, and their names show."""
     secret = {fold(table.name) for table in context.catalog.tables.values() if table.has_encrypted}
-    for place in range(1, len(tokens) - 1):
-        before, token = tokens[place - 1], tokens[place]
+    for at in range(1, len(tokens) - 1):
+        before, token = tokens[at - 1], tokens[at]
         if token.token_type != TokenType.LIKE or before.text not in ("(", ","):
             continue
         # A name, or a schema's, a dot and a name.
-        if secret.intersection(fold(part.text) for part in tokens[place + 1 : place + 4]):
+        if secret.intersection(fold(part.text) for part in tokens[at + 1 : at + 4]):
             what = "LIKE of a table with ENC columns (declare the columns)"
             raise errors.make("sql.unsupported", statement=what)
 
