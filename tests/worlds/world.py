@@ -129,7 +129,7 @@ class World:
 
     def _session(self) -> Session:
         tap = Tap(self._server(), self.records)
-        session = Session(tap, self.ring, self.policy, modulus_bits=512)
+        session = Session(tap, self.ring, self.policy, modulus_bits=512, language="duckdb")
         local_duckdb(session.context.local)._converter = _converter()
         return session
 

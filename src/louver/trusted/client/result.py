@@ -104,11 +104,9 @@ class Result:
         import polars
 
         rows = self.arrow()
-        for position, field in enumerate(self.rows.schema):
+        for position, field in enumerate(rows.schema):
             # What polars has no type for stands there as text.
-            if isinstance(rows.schema.field(position).type, pa.BaseExtensionType) or isinstance(
-                field.type, pa.OpaqueType
-            ):
+            if isinstance(field.type, pa.BaseExtensionType):
                 texts = [text for (text,) in self.texts(self.rows.select([position]))]
                 rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
         return polars.from_arrow(rows)

@@ -41,9 +41,7 @@ def ask_types(
 ) -> None:
     """The local engine's types of all arithmetic and aggregates of the block, in one question."""
     scope.describe = describe
-    clause = select.args.get("from_") or select.args["from"]
-    joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])
-    scope.tables = f"{typed_text(clause, scope)} {joins}"
+    scope.tables = tables_text(select, scope)
     aggregates: dict[str, str] = {}
     others: dict[str, str] = {}
     for node in select.find_all(*_TYPED, *_AGGREGATE_NODES):
@@ -70,6 +68,13 @@ def ask_types(
         return
     for key, (_, type_) in zip([*aggregates, *others], types, strict=True):
         scope.types[key] = type_
+
+
+def tables_text(select: exp.Select, scope: Scope) -> str:
+    """FROM with its joins, for the local engine."""
+    clause = select.args.get("from_") or select.args["from"]
+    joins = " ".join(typed_text(join, scope) for join in select.args.get("joins") or [])
+    return f"{typed_text(clause, scope)} {joins}"
 
 
 def _unknown(column: exp.Column, scope: Scope) -> bool:

@@ -69,6 +69,7 @@ def plan_block(
     of its answer. With ``rows`` the server joins and filters also where scans would be cheaper.
     """
     scope = Scope(sources, shape, servers.modulus_bits, parameters, describe=describe)
+    scope.tables = rewrite.tables_text(select, scope)
     sample = order_limit.sampled(select, scope)
     if sample is not None:
         return _sampled(*sample, scope, target)
