@@ -106,7 +106,7 @@ class Result:
         rows = self.arrow()
         for position, field in enumerate(rows.schema):
             # What polars has no type for stands there as text.
-            if isinstance(field.type, pa.BaseExtensionType):
+            if isinstance(field.type, pa.BaseExtensionType) or pa.types.is_interval(field.type):
                 texts = [text for (text,) in self.texts(self.rows.select([position]))]
                 rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
         return polars.from_arrow(rows)
