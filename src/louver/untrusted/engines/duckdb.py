@@ -316,14 +316,7 @@ class DuckDBEngine(Prompt):
             self._unended = False
 
     def _send(self, statement: Statement) -> None:
-        traffic = self.traffic
-        traffic.statements += 1
-        traffic.bytes_out += len(statement.sql.encode())
-        for constant in statement.constants:
-            traffic.bytes_out += len(constant) if isinstance(constant, bytes | str) else 8
-        for table in statement.tables.values():
-            traffic.bytes_out += table.nbytes
-            traffic.rows_out += table.num_rows
+        self.traffic.count(statement)
 
     def _received(self, table: pa.Table) -> pa.Table:
         self.traffic.bytes_in += table.nbytes

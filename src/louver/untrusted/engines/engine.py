@@ -33,6 +33,16 @@ class Traffic:
     rows_out: int = 0
     rows_in: int = 0
 
+    def count(self, statement: Statement) -> None:
+        """Add a statement that is sent."""
+        self.statements += 1
+        self.bytes_out += len(statement.sql.encode())
+        for constant in statement.constants:
+            self.bytes_out += len(constant) if isinstance(constant, bytes | str) else 8
+        for table in statement.tables.values():
+            self.bytes_out += table.nbytes
+            self.rows_out += table.num_rows
+
 
 Otherwise = Callable[[], errors.Error]
 """The error of a statement whose outcome is another one than expected."""

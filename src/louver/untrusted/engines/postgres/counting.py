@@ -12,14 +12,7 @@ class Counted:
     traffic: Traffic
 
     def _count(self, statement: Statement) -> None:
-        traffic = self.traffic
-        traffic.statements += 1
-        traffic.bytes_out += len(statement.sql.encode())
-        for constant in statement.constants:
-            traffic.bytes_out += len(constant) if isinstance(constant, bytes | str) else 8
-        for table in statement.tables.values():
-            traffic.bytes_out += table.nbytes
-            traffic.rows_out += table.num_rows
+        self.traffic.count(statement)
 
     def _received(self, size_bytes: int, rows: int) -> None:
         self.traffic.bytes_in += size_bytes
