@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from louver import errors
-from louver.trusted.executor import transaction
+from louver.trusted.executor import seen_state, transaction
 from louver.wire.messages import Statement
 from tests.inside import session_of
 from tests.recorded import RecordedSession, needles
@@ -127,7 +127,7 @@ def test_reading_while_another_client_writes(open_connection, monkeypatch: Any) 
     writer.execute("CREATE TABLE t (a INTEGER ENC)")
     writer.execute("INSERT INTO t VALUES (1)")
     reader.execute("SELECT a FROM t").fetchall()
-    refresh = transaction.refresh
+    refresh = seen_state.refresh
 
     def late(*given: Any, **named: Any) -> None:
         refresh(*given, **named)

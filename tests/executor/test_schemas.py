@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import louver
-from louver.trusted.executor import transaction
+from louver.trusted.executor import seen_state
 from louver.trusted.vault.catalog import Catalog
 from tests.generated import cases, generator
 from tests.inside import context_of
@@ -95,11 +95,11 @@ def test_rebuilt_and_read_again(twin: Twin) -> None:
                       "CREATE MACRO all_of() AS TABLE SELECT * FROM kept"):  # fmt: skip
         twin.run(statement)
     context = context_of(twin.louver)
-    transaction.adopt(context, Catalog.from_json(context.catalog.to_json()), schema_changed=True)
+    seen_state.adopt(context, Catalog.from_json(context.catalog.to_json()), schema_changed=True)
     for query in ("FROM kept", "FROM seen", "FROM all_of()", "SELECT current_schema()"):
         twin.run(query)
     twin.run("USE main")
-    transaction.adopt(context, Catalog.from_json(context.catalog.to_json()), schema_changed=True)
+    seen_state.adopt(context, Catalog.from_json(context.catalog.to_json()), schema_changed=True)
     for query in ("FROM s.kept", "FROM s.seen", "FROM kept", "SELECT current_schema()"):
         twin.either(query)
 

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import louver
-from louver.trusted.executor import transaction
+from louver.trusted.executor import seen_state
 from tests.generated import cases, generator
 from tests.inside import context_of
 from tests.twin import Twin
@@ -98,7 +98,7 @@ def test_transactions_and_rebuilt_databases(twin: Twin) -> None:
     assert twin.run("SELECT * FROM x") == [(1,)]
     assert twin.either("SELECT * FROM inner_one") is None
     assert twin.either("INSERT INTO x VALUES (1)") is None
-    transaction.adopt(context_of(twin.louver), context_of(twin.louver).catalog, schema_changed=True)
+    seen_state.adopt(context_of(twin.louver), context_of(twin.louver).catalog, schema_changed=True)
     assert twin.run("SELECT * FROM x") == [(1,)]
     twin.run("CREATE TABLE made_in_between (i INT ENC)")
     twin.run("INSERT INTO made_in_between SELECT i FROM x")

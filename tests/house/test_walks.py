@@ -30,7 +30,7 @@ WALKS = {
         "SELECT name, salary + 1000 AS s FROM staff WHERE salary * 12 > 100000 AND age < 25",
         12,
     ),
-    "INSERT": ("INSERT INTO staff VALUES ('Cleo', 4000, 40)", 14),
+    "INSERT": ("INSERT INTO staff VALUES ('Cleo', 4000, 40)", 15),
 }
 HANDED = (Context, Parts, Session)
 _LISTED = re.compile(r"^\d+\. `([\w/]+)\.py`", re.MULTILINE)

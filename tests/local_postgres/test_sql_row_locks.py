@@ -178,7 +178,7 @@ def test_who_waits_sees_what_was_changed_meanwhile(twin: PostgresTwin) -> None:
 def test_a_later_statement_does_not_see_another_state(twin: PostgresTwin) -> None:
     other = another(twin)
     try:
-        twin.louver.execute("BEGIN")
+        twin.louver.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         twin.louver.execute("SELECT count(*) FROM own").fetchall()
         other.execute("UPDATE jobs SET state = 'other' WHERE id = 1")
         with pytest.raises(errors.Error) as caught:

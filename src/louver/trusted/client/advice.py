@@ -15,7 +15,7 @@ import duckdb
 from louver import errors
 from louver.names import quoted
 from louver.trusted.client import advised_script
-from louver.trusted.executor import cardinality, transaction
+from louver.trusted.executor import cardinality, seen_state
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import printed
 from louver.trusted.executor.ledger import Fact
@@ -86,7 +86,7 @@ class Report:
 def report(context: Context, text: str) -> Report:
     """Advice on a text of queries; other statements and those with placeholders are separated."""
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     queries: list[advise.Query] = []
     failed: dict[int, str] = {}
     statements: dict[int, str] = {}

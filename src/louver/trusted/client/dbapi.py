@@ -15,7 +15,7 @@ from louver.trusted.client import relation as relations
 from louver.trusted.client.result import Copying, Result, Row, warned
 from louver.trusted.client.sources import Sources, variables
 from louver.trusted.executor import attach as attaching
-from louver.trusted.executor import local_frames, transaction
+from louver.trusted.executor import local_frames, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained, face
 from louver.trusted.executor.context import Context
@@ -388,7 +388,7 @@ def bulk(connection: Connection, sql: str, rows: Sequence[Parameters]) -> Answer
         return None
     context = connection._context
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     for row in rows:
         check_excess(texts, row)
     values = [bound(texts[0], row) for row in rows]

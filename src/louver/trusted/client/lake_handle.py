@@ -10,7 +10,7 @@ from pyiceberg.table import StaticTable
 
 from louver import errors
 from louver.names import quoted
-from louver.trusted.executor import constraint_check, dispatch, row_writer, transaction
+from louver.trusted.executor import constraint_check, dispatch, row_writer, seen_state, transaction
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.lake.fetched import Fetched
@@ -45,7 +45,7 @@ class LakeHandle:
         storage.change_option("lake_plan_only", "on")
         try:
             storage.fetched.clear()
-            transaction.refresh(self._context)
+            seen_state.refresh(self._context)
             queries.select(self._context, text, tokens, list(params))
             return list(storage.fetched)
         finally:
@@ -109,7 +109,7 @@ class LakeHandle:
         source = _iceberg(metadata, table)
         self._require_no_transaction()
         context = self._context
-        transaction.refresh(context)
+        seen_state.refresh(context)
         if context.catalog.named("", table) is None:
             listed = ", ".join(f"{quoted(n)} {t}" for n, t in migrate.columns_of(source))
             (text,) = lexer.split(f"CREATE TABLE {quoted(table)} ({listed})")
@@ -140,7 +140,7 @@ class LakeHandle:
 
     def _table(self, name: str) -> Table:
         if not self._context.in_transaction:
-            transaction.refresh(self._context)
+            seen_state.refresh(self._context)
         parts = [token.text for token in lexer.tokens(name) if token.text != "."]
         schema, table = (parts[-2], parts[-1]) if len(parts) > 1 else ("", "".join(parts))
         match = self._context.catalog.named(schema, table)

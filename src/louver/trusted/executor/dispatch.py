@@ -47,6 +47,17 @@ def control(
     return Answer()
 
 
+def begin(context: Context) -> None:
+    """BEGIN of which nothing more is said."""
+    if not spoken().has_own_statements:
+        transaction.begin(context)
+        return
+    from louver.trusted.executor.postgres.control import Modes
+    from louver.trusted.executor.postgres.control import begin as own
+
+    own(context, Modes())
+
+
 def _begins(words: Sequence[str]) -> bool:
     return words[0] in ("BEGIN", "START")
 
@@ -187,6 +198,21 @@ def deferring(context: Context, run: Callable[[], Done]) -> Done:
         from louver.trusted.executor.postgres import deferrals
 
         return deferrals.again(context, error, run)
+
+
+def seeing(
+    context: Context, run: Callable[[], Done], handler: Handler | None = None, word: str = ""
+) -> Done:
+    """Run a statement of an open transaction on the state that it is to see; one that is known by
+    its text has no ``handler``.
+    """
+    if not context.state.follows:
+        return run()
+    from louver.trusted.executor.postgres import language, snapshots
+
+    reads = handler is None or handler is select
+    stays = handler is control or word in language.STAYING
+    return snapshots.seeing(context, run, reads=reads, stays=stays)
 
 
 def ran(context: Context, tokens: Sequence[Token]) -> None:

@@ -9,7 +9,12 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import own_schemas, quoted
-from louver.trusted.executor import constraint_check, import_database, storage, transaction
+from louver.trusted.executor import (
+    constraint_check,
+    import_database,
+    seen_state,
+    storage,
+)
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import fill, with_parents
@@ -28,7 +33,7 @@ def export_database(
     context.local.statements.require_syntax(text.home)
     folder = _folder(tokens)
     tables = with_parents(context, list(context.catalog.tables.values()))
-    with transaction.same_state(context):
+    with seen_state.same_state(context):
         held = [(table, storage.whole(context.storage, table)) for table in tables]
     with constraint_check.rehearsal(context) as connection:
         for table, rows in held:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold, quoted
-from louver.trusted.executor import inventory, storage, transaction
+from louver.trusted.executor import inventory, seen_state, storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.local.connection import translated
@@ -36,10 +36,10 @@ def export(
     if path.exists() or path.is_symlink():
         raise errors.make("file.exists", path=str(path))
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
     try:
-        with _writing(context, partial) as plain, transaction.same_state(context):
+        with _writing(context, partial) as plain, seen_state.same_state(context):
             counts = _write(context, plain, progress)
         _publish(partial, path)
     finally:

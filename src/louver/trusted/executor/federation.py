@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, quoted
-from louver.trusted.executor import storage, transaction
+from louver.trusted.executor import seen_state, storage
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
@@ -67,7 +67,7 @@ def over(context: Context, tokens: Sequence[Token]) -> Iterator[Context]:
         statement = "Drawing numbers from a sequence in a query over attached tables"
         raise errors.make("sql.unsupported", statement=statement)
     for other in context.attached.values():
-        transaction.refresh(other)
+        seen_state.refresh(other)
     databases = _Databases({"main": context, **context.attached})
     local = context.local.beside(databases.catalog)
     try:

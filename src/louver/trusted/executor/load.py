@@ -18,6 +18,7 @@ from louver.trusted.executor import (
     constraint_check,
     dry_run,
     row_writer,
+    seen_state,
     storage,
     transaction,
 )
@@ -44,7 +45,7 @@ def load(
 ) -> Answer:
     """Append the rows of a source to a table; columns are matched by name."""
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     table = _table(context, table_name)
     clock = Clock()
     incoming = open_source(context, table, source, form or CsvForm())

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from louver import errors
 from louver.names import fold, own_schemas, quoted
-from louver.trusted.executor import transaction
+from louver.trusted.executor import seen_state, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.csv_files import CsvForm
@@ -31,7 +31,7 @@ Encrypt = bool | Iterable[str] | Mapping[str, str | None] | None
 def is_there(context: Context, name: str) -> bool:
     """Whether a table has a name, with its schema perhaps."""
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     schema, table = _parts(name)
     return context.catalog.named(schema, table) is not None
 

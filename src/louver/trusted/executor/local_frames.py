@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.executor import attached_files, transaction
+from louver.trusted.executor import attached_files, seen_state
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import standing as local
 from louver.trusted.executor.local.frames import held
@@ -54,7 +54,7 @@ def _words_again(plain: str, _: Dialect) -> frozenset[str]:
 def named(context: Context, text: lexer.Text, objects: Mapping[str, object]) -> dict[str, object]:
     """Those objects that a statement reads: by names that mean nothing in the database."""
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     tables = _sources(text, _tokens(text.plain))
     return {
         name: data

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from louver import errors
-from louver.trusted.executor import transaction
+from louver.trusted.executor import seen_state, transaction
 from louver.trusted.executor.context import Context
 
 Done = TypeVar("Done")
@@ -15,7 +15,7 @@ Done = TypeVar("Done")
 
 def in_snapshot(context: Context, run: Callable[[], Done]) -> Done:
     """Run a query on one state of the server, catalog and data together."""
-    transaction.fix_state(context)
+    seen_state.fix_state(context)
     try:
         return run()
     finally:

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor import spot_check, transaction
+from louver.trusted.executor import seen_state, spot_check, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.schema.representations import stored_type
@@ -47,7 +47,7 @@ def require(context: Context, openings: Sequence[Opening]) -> list[str]:
         _within(context, needed)
     else:
         # No plan depends on what is open: that is looked up when it is bound.
-        with transaction.writing(context, plans_hold=True) as catalog:
+        with transaction.beside(context), transaction.writing(context, plans_hold=True) as catalog:
             _all(context, catalog, needed)
     _tidy(context, needed)
     return [f"A layer was opened for this query: {fact.text}." for fact in facts]
@@ -67,7 +67,7 @@ def _within(context: Context, needed: Sequence[Opening]) -> None:
     working = context.catalog.copy()
     _all(context, working, needed)
     context.store.save(working)
-    transaction.adopt(context, working, schema_changed=False)
+    seen_state.adopt(context, working, schema_changed=False)
 
 
 def _all(context: Context, catalog: Catalog, needed: Sequence[Opening]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from louver import errors
-from louver.trusted.executor import transaction
+from louver.trusted.executor import seen_state
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.state import Savepoint
@@ -41,7 +41,7 @@ def undo_to(context: Context, position: int) -> Savepoint:
     state.cache(sequences.Claims).return_to(point.claims)
     if point.catalog is not state.catalog or state.redefined:
         # What a definition that failed has left in the local engine goes too.
-        transaction.adopt(context, point.catalog, schema_changed=state.redefined)
+        seen_state.adopt(context, point.catalog, schema_changed=state.redefined)
     sequences.restore(local, drawn)
     if point.temporary[0] or local.temporary.names:
         local.temporary.restore(point.temporary)

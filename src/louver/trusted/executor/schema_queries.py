@@ -15,7 +15,7 @@ from itertools import pairwise
 from sqlglot.tokens import Token
 
 from louver.names import fold
-from louver.trusted.executor import constraint_check, storage, transaction
+from louver.trusted.executor import constraint_check, seen_state, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
@@ -124,7 +124,7 @@ def answer(
 
     # A foreign key must find what it refers to.
     ordered = with_parents(context, tables)
-    with transaction.same_state(context):
+    with seen_state.same_state(context):
         held = [(other, storage.whole(context.storage, other)) for other in ordered]
     with constraint_check.rehearsal(context) as connection:
         for table, rows in held:

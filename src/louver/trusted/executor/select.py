@@ -19,6 +19,7 @@ from louver.trusted.executor import (
     onion_adjustment,
     repeated,
     schema_queries,
+    seen_state,
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock, Described
@@ -28,6 +29,7 @@ from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local import exact
 from louver.trusted.executor.local.local import Answers
 from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
+from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.storage import translate_reply_errors
 from louver.trusted.planner.ir import Code, Plan
 from louver.trusted.planner.operators import keys
@@ -76,7 +78,7 @@ def described(
 ) -> Described:
     """What is known of a query before it runs. Without ``plan`` it is only bound."""
     if not context.in_transaction:
-        transaction.refresh(context, tokens)
+        seen_state.refresh(context, tokens)
     known = not pivots(tokens) or lists_values(text.plain, tokens)
     if keyword(tokens[0].text) in ("DESCRIBE", "DESC"):
         return Described(context.local.describe(f"FROM ({text.home})"))
@@ -141,11 +143,12 @@ def _planned(
     if reads_once(context, plan):
         answers = _asked(context, plan, ready, clock)
     else:
-        with transaction.same_state(context):
+        with seen_state.same_state(context):
             answers = _asked(context, plan, ready, clock)
     with clock.step("finish"):
         rows = _finished(context, plan, ready, answers)
-    transaction.keep_sequences(context, tokens)
+    if sequences.has_any(context.catalog):
+        transaction.keep_sequences(context, tokens)
     columns = list(zip(plan.names, plan.types, strict=True))
     if pivots(tokens):
         columns = context.local.last_columns
@@ -204,7 +207,7 @@ def _read_again(context: Context, reader: _Reader, parameters: list[object]) -> 
     before, clock = context.catalog, Clock()
     beside = not context.in_transaction and _goes_beside(context)
     if not context.in_transaction and not beside:
-        transaction.refresh(context)
+        seen_state.refresh(context)
         if context.catalog is not before:
             return None
     with clock.step("plan"):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from louver import errors
 from louver.names import HERE, fold, quoted
 from louver.trusted import backends
-from louver.trusted.executor import inventory, storage, transaction
+from louver.trusted.executor import inventory, seen_state, storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values, object_texts
 from louver.trusted.executor.local.connection import translated
@@ -65,7 +65,7 @@ def export(
     scheme = url.partition("://")[0]
     module = backends.plain(scheme)
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     target = backends.engine(scheme).open_url(url)
     with closing(target), closing(duckdb.connect(config=options(context.local.directory))) as plain:
         if target.address == context.engine.address:
@@ -78,7 +78,7 @@ def export(
         macros = [item.name for item in items if item.kind == "MACRO"]
         if macros:
             written.left["macro"] = macros
-        with transaction.same_state(context):
+        with seen_state.same_state(context):
             target.begin()
             for sql in written.before:
                 target.run(Statement(sql, kind="ddl"))

@@ -24,6 +24,7 @@ from louver.trusted.executor import (
     local_frames,
     policy_spelling,
     repeated,
+    seen_state,
     select,
     session_context,
     show,
@@ -172,7 +173,7 @@ class Session:
 
     def refresh(self) -> None:
         """Take over what another client has committed."""
-        transaction.refresh(self.context)
+        seen_state.refresh(self.context)
 
     @property
     def in_transaction(self) -> bool:
@@ -187,7 +188,7 @@ class Session:
     def begin(self) -> None:
         """BEGIN."""
         self.require_no_copy()
-        transaction.begin(self.context)
+        dispatch.begin(self.context)
 
     def commit(self) -> None:
         """COMMIT."""
@@ -239,7 +240,10 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
     known = repeated.find(context.state, text)
     if known is not None:
         try:
-            answer = dispatch.deferring(context, lambda: repeated.run(context, known, parameters))
+            answer = dispatch.deferring(
+                context,
+                lambda: dispatch.seeing(context, lambda: repeated.run(context, known, parameters)),
+            )
         except errors.Error as error:
             _failed(context, error)
             raise
@@ -253,18 +257,25 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
     if state.in_transaction:
         context.fix_time(results, parameters)
     else:
-        transaction.refresh(context, results)
+        seen_state.refresh(context, results)
     if context.local.files.known:
         attached_files.require_readable(context, results)
     if context.local.files.frames.known:
         local_frames.require_readable(context, text, results)
     dispatch.admit(context, text, results)
     try:
+        word = keyword(results[0].text) if results else ""
         answer = dispatch.deferring(
-            context, lambda: _repeated(context, handler, text, results, parameters)
+            context,
+            lambda: dispatch.seeing(
+                context,
+                lambda: _repeated(context, handler, text, results, parameters),
+                handler,
+                word,
+            ),
         )
         dispatch.ran(context, results)
-        counted = answer.rows is None and keyword(results[0].text) in _CHANGES
+        counted = answer.rows is None and word in _CHANGES
         if counted and context.local.is_pivot_by_rows(text.home, results):
             answer.affected = -1  # of several statements DuckDB reports no count
         return answer
@@ -309,7 +320,7 @@ def _repeated(
             repeatable = handler is dispatch.select and not context.in_transaction
             if error.code != "catalog.conflict" or not repeatable:
                 raise
-        transaction.refresh(context)
+        seen_state.refresh(context)
     return _without_openings(context, lambda: handler(context, text, tokens, parameters))
 
 
@@ -343,7 +354,7 @@ def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
                 raise
         time.sleep(secrets.randbelow(longest_ms) / 1000)
         longest_ms = min(2 * longest_ms, _LONGEST_WAIT_MS)
-        transaction.refresh(context)
+        seen_state.refresh(context)
 
 
 def _outrun(context: Context) -> bool:

@@ -21,9 +21,9 @@ from louver.trusted.executor import (
     federation,
     prepared,
     reported_leakage,
+    seen_state,
     select,
     settings,
-    transaction,
     variables,
 )
 from louver.trusted.executor.answer import Answer
@@ -183,7 +183,7 @@ def explained(
         raise errors.make("setting.value", name="FORMAT", value=form, known=", ".join(FORMATS))
     words = lexer.tokens(text.plain)
     if not context.in_transaction:
-        transaction.refresh(context, words)
+        seen_state.refresh(context, words)
     if not is_query(words) and not describes(words):
         first = "".join(lexer.words(words, 1))
         if first in ("", "EXPLAIN"):

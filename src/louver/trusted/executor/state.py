@@ -163,6 +163,12 @@ class State:
     serializable: bool = False
     #: whether no query and no change has run in it
     untried: bool = False
+    #: whether the open transaction has changed nothing, and its next statement sees what is
+    #: committed by then; and whether those after it do
+    follows: bool = False
+    follows_on: bool = False
+    #: whether what the statement that runs has done on the server may be undone
+    anew: bool = False
     #: the generation of the local engine in which the time stands still at ``began``
     fixed: int | None = None
     #: verdicts on changes by the table and the shape of the statement; empty when names, variables

@@ -10,59 +10,24 @@ from datetime import UTC, datetime
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold
-from louver.trusted.executor import constraint_check
+from louver.trusted.executor import constraint_check, seen_state
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.object_texts import built_of
 from louver.trusted.executor.schema import sequences
-from louver.trusted.executor.state import Growth
 from louver.trusted.executor.table_basis import require_same
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, Table
-from louver.trusted.vault.pin import PinState
 from louver.untrusted.engines.engine import Nesting
 
 _PATIENCE_S, _BRIEF_S = 10.0, 0.1  # how long changes of rows wait for one of the schema, and BEGIN
 
 
-def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | None = None) -> None:
-    """Take over what others committed of a statement's tables, or of all (`CatalogStore.load`)."""
-    version = context.catalog.version
-    if context.store.current_version() != version or not context.store.knows(version):
-        loaded = context.store.load(seen)
-        before = context.catalog
-        sequences.carry(context, loaded)
-        loaded.objects += [item for item in before.objects if item.temporary]
-        # What others wrote is rows, mostly: the local engine is built of declarations alone.
-        adopt(context, loaded, schema_changed=built_of(loaded) != built_of(before))
-        context.state.growth = Growth()
-        context.ledger.refresh()
-    if not context.backend.catalog_counts:
-        context.storage.refresh(_named(context.catalog, tokens))
-
-
-def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
-    tables = list(catalog.tables.values())
-    if not tokens or any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
-        return tables
-    words = {fold(token.text) for token in tokens}
-    return [table for table in tables if fold(table.name) in words]
-
-
-def adopt(context: Context, catalog: Catalog, *, schema_changed: bool) -> None:
-    """Make another catalog the session's own."""
-    catalog.path = context.catalog.path
-    catalog.touch()
-    context.state.catalog = catalog
-    context.state.flows.clear()
-    if schema_changed:
-        context.local.rebuild(catalog)
-        context.local.forget_types()
-
-
-def begin(context: Context, *, read_only: bool = False, serializable: bool = False) -> None:
-    """BEGIN: row numbers are claimed before, so that a rollback cannot give them back."""
+def begin(
+    context: Context, *, read_only: bool = False, serializable: bool = False, follows: bool = False
+) -> None:
+    """BEGIN: row numbers are claimed before, so that a rollback cannot give them back. One that
+    ``follows`` sees what is committed by its first statement, not only by now.
+    """
     state = context.state
     if state.in_transaction:
         before, state.aborted = state.aborted, True  # as in DuckDB
@@ -70,7 +35,10 @@ def begin(context: Context, *, read_only: bool = False, serializable: bool = Fal
     if state.writable and not read_only:
         sequences.top_up(context)
         _get_ready(context, _BRIEF_S)
-    fix_state(context, serializable=serializable)
+    state.follows = follows and isinstance(context.engine, Nesting)
+    if state.follows:
+        seen_state.refresh(context)
+    seen_state.fix_state(context, serializable=serializable, known=state.follows)
     state.saved, state.serializable = state.catalog, serializable
     state.redefined, state.read_only, state.began = False, read_only, datetime.now(UTC)
 
@@ -80,61 +48,86 @@ def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
     end, wait_s = time.monotonic() + patience_s, 0.001
     while True:
         if context.row_ids.ensure(context.catalog):
-            refresh(context)
+            seen_state.refresh(context)
         try:
             return context.store.register()
         except errors.OperationalError as error:
             if error.code != "catalog.conflict":
                 raise
-        refresh(context)
+        seen_state.refresh(context)
         if time.monotonic() > end:
             return None
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, 0.1)
 
 
-def own_catalog(context: Context) -> Catalog:
-    """The catalog of the open transaction, to be changed: ROLLBACK returns to another one."""
-    state = context.state
-    if any(held is state.catalog for held in (state.saved, *(p.catalog for p in state.savepoints))):
-        state.catalog = state.catalog.copy()
-    return state.catalog
-
-
-def fix_state(context: Context, *, serializable: bool = False) -> None:
-    """Begin a transaction whose first read fixes the state that it sees: the catalog's."""
-    seen, engine = context.store.pin.read(), context.engine
-    if serializable and not isinstance(engine, Nesting):
-        raise errors.make("sql.unsupported", statement="ISOLATION LEVEL SERIALIZABLE")
-    engine.begin()
-    try:
-        if serializable and isinstance(engine, Nesting):
-            engine.serialize()
-        refresh(context, seen=seen)
-    except BaseException:
-        context.engine.rollback()
-        raise
+def follow(context: Context) -> None:
+    """Let the open transaction, which has changed nothing, see what is committed by its next
+    statement, which raises `catalog.conflict` where it is not under this catalog.
+    """
+    _engine(context).begin_anew()
+    context.store.versions.expect(context.catalog.version)
 
 
 @contextmanager
-def same_state(context: Context) -> Iterator[None]:
-    """Reads of one state of all tables, under the catalog that describes it: else
-    `catalog.conflict`, and nothing was read.
+def beside(context: Context) -> Iterator[None]:
+    """What is done in a transaction of its own, which no one waits for, where the open one has
+    changed nothing yet: that one begins anew behind it.
     """
-    fixed = context.in_transaction or context.engine.in_transaction
-    if fixed or context.attached or not context.backend.catalog_counts:
+    state = context.state
+    if not state.anew or context.store.holds or state.catalog is not state.saved:
         yield
         return
-    context.engine.begin()
+    context.engine.rollback()
+    state.saved = None
     try:
-        context.store.versions.expect(context.catalog.version)
         yield
-        context.engine.commit()
-    except BaseException:
-        if context.engine.in_transaction:
-            with suppress(Exception):
-                context.engine.rollback()
-        raise
+        _ready_again(context)
+    finally:
+        _go_on(context)
+
+
+def fix(context: Context) -> None:
+    """Before the open transaction changes something: from here on it sees one state."""
+    if context.state.follows:
+        context.state.follows = False
+        begin_anew(context)
+
+
+def begin_anew(context: Context) -> None:
+    """Let the open transaction see what is committed by its next statement, under the catalog of
+    now; what it did is undone. Its time stays.
+    """
+    state, saved = context.state, context.state.saved
+    if saved is None:
+        raise errors.make("internal", detail="no transaction that could begin anew")
+    state.saved = None
+    try:
+        with suppress(Exception):
+            context.engine.rollback()
+        _back_to(context, saved, schema_changed=state.redefined)
+        _ready_again(context)
+    finally:
+        _go_on(context)
+
+
+def _ready_again(context: Context) -> None:
+    seen_state.refresh(context)
+    if context.state.writable and not context.state.read_only:
+        _get_ready(context, _BRIEF_S)
+
+
+def _go_on(context: Context) -> None:
+    """The user's transaction goes on with another one on the server."""
+    state = context.state
+    state.saved, state.redefined, state.aborted = state.catalog, False, False
+    seen_state.fix_state(context, serializable=state.serializable, known=True)
+
+
+def _engine(context: Context) -> Nesting:
+    if not isinstance(context.engine, Nesting):
+        raise errors.make("internal", detail="a transaction that cannot begin anew")
+    return context.engine
 
 
 def require_writable(context: Context) -> None:
@@ -197,7 +190,7 @@ def _back_to(context: Context, saved: Catalog, *, schema_changed: bool) -> None:
     drawn = sequences.states(context.local, saved) if schema_changed else {}
     _undone(context)
     with context.local.temporary.undoing():
-        adopt(context, saved, schema_changed=schema_changed)
+        seen_state.adopt(context, saved, schema_changed=schema_changed)
     sequences.restore(context.local, drawn)
 
 
@@ -265,9 +258,10 @@ def writing(
     if state.in_transaction:
         state.redefined = state.redefined or schema_changed
         state.untouched = False
+        fix(context)
         try:
             context.store.exclude()
-            saved = own_catalog(context)
+            saved = seen_state.own_catalog(context)
             saved = saved if context.backend.catalog_counts else saved.copy()
             yield state.catalog
             _save(context, saved, state.catalog)
@@ -278,7 +272,7 @@ def writing(
         return
     before = state.catalog
     if not plans_hold and context.row_ids.ensure(before):
-        refresh(context)
+        seen_state.refresh(context)
         require_same(before, state.catalog, rows=True)
     state.catalog = before.copy()
     context.engine.begin()
@@ -315,6 +309,7 @@ def writing_rows(context: Context, table: Table, *, refers: bool = False) -> Ite
     require_writable(context)
     if state.in_transaction:
         state.untouched = False
+        fix(context)
         try:
             context.store.enter(refers=refers)
             yield state.catalog
@@ -353,7 +348,7 @@ def _begin_rows(context: Context, before: Catalog, *, refers: bool) -> None:
             return
         context.engine.rollback()
         context.store.rolled_back()
-        refresh(context)
+        seen_state.refresh(context)
 
 
 def lost(context: Context, error: BaseException) -> bool:

@@ -229,6 +229,11 @@ class CatalogStore:
             self._writers.exclude()
 
     @property
+    def holds(self) -> bool:
+        """Whether the open transaction has changed rows, or saves a version."""
+        return self._writers is not None and self._writers.held != (frozenset(), False)
+
+    @property
     def saved(self) -> bool:
         """Whether the open transaction saves a version."""
         return self._writers is not None and self._writers.excluding

@@ -158,6 +158,12 @@ class Nesting(Protocol):
         """Let the transaction that was begun, in which nothing was sent yet, be serializable."""
         ...
 
+    def begin_anew(self) -> None:
+        """Let the open transaction see what is committed by its next statement; what it did is
+        undone.
+        """
+        ...
+
     def add_savepoint(self, number: int) -> None:
         """Set a savepoint in the open transaction."""
         ...

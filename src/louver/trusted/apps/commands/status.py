@@ -107,10 +107,10 @@ def _providers(options: argparse.Namespace) -> int:
 
 def status(connection: Connection) -> dict[str, Any]:
     """The state as plain data."""
-    from louver.trusted.executor import transaction
+    from louver.trusted.executor import seen_state
 
     context = context_of(connection)
-    transaction.refresh(context)
+    seen_state.refresh(context)
     catalog, ledger, pin = context.catalog, context.ledger, context.store.pin
     seen = pin.read()
     state: dict[str, Any] = {

@@ -20,6 +20,7 @@ from louver.trusted.executor import (
     constraint_check,
     dry_run,
     onion_adjustment,
+    seen_state,
     select,
     storage,
     transaction,
@@ -199,7 +200,7 @@ def _run(
     catalog = context.catalog
     involved = [catalog.by_id(other) for other in plan.rehearsed]
     once = plan.rows is not None and select.reads_once(context, plan.rows)
-    with clock.step("server"), nullcontext() if once else transaction.same_state(context):
+    with clock.step("server"), nullcontext() if once else seen_state.same_state(context):
         held = chosen_rows.held(context, plan, involved, shape.literals)
     with clock.step("home"):
         done = None

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from louver import errors
 from louver.names import fold, own_schemas
-from louver.trusted.executor import constraint_check, transaction
+from louver.trusted.executor import constraint_check, seen_state, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.local.local import Key, Parameters
@@ -74,7 +74,7 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
         with transaction.writing(context, schema_changed=True) as catalog:
             yield catalog
         return
-    catalog = transaction.own_catalog(context) if context.in_transaction else context.catalog
+    catalog = seen_state.own_catalog(context) if context.in_transaction else context.catalog
     home = context.local
     before = list(catalog.objects)
     context.state.redefined = True

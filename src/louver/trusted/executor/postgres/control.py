@@ -1,7 +1,7 @@
 """BEGIN, COMMIT, ROLLBACK, savepoints and SET TRANSACTION, as PostgreSQL has them.
 
 A statement without a transaction to end, or within one to begin, is a warning there, and so nothing
-here. What is asked for at least is given: a transaction is REPEATABLE READ, or SERIALIZABLE.
+here. `snapshots` says what READ COMMITTED means.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from louver.trusted.planner.sql import lexer
 _LEVELS = (
     ("SERIALIZABLE",), ("REPEATABLE", "READ"), ("READ", "COMMITTED"), ("READ", "UNCOMMITTED"),
 )  # fmt: skip
+_FOLLOWING = ("READ COMMITTED", "READ UNCOMMITTED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Modes:
 class Characteristics:
     """What transactions of the session are, where BEGIN does not say it, and the open one."""
 
-    default: Modes = Modes("REPEATABLE READ", read_only=False)
+    default: Modes = Modes("READ COMMITTED", read_only=False)
     open: Modes = Modes()
 
 
@@ -67,6 +68,7 @@ def control(
         name = words.name()
         words.ends()
         _require_usable(context, "SAVEPOINT")
+        transaction.fix(context)
         modes_now = context.state.cache(Characteristics).open
         savepoints.add(
             context,
@@ -109,8 +111,8 @@ def modes(words: Words) -> Modes:
 
 
 def set_modes(context: Context, modes: Modes) -> None:
-    """SET TRANSACTION. What a transaction reads is fixed when it begins, so that one in which
-    nothing ran yet begins anew.
+    """SET TRANSACTION. That a transaction is SERIALIZABLE it says to the server when it begins, so
+    that one in which nothing ran yet begins anew.
     """
     if not context.in_transaction:
         return
@@ -118,14 +120,16 @@ def set_modes(context: Context, modes: Modes) -> None:
     own, state = context.state.cache(Characteristics), context.state
     before, wanted = own.open, modes.over(own.open)
     relaxes = bool(before.read_only) and not wanted.read_only
-    if (wanted.level == "SERIALIZABLE") == state.serializable and not relaxes:
-        own.open, state.read_only = wanted, bool(wanted.read_only)
-        return
-    if not state.untried or state.savepoints:
+    tried = not state.untried or bool(state.savepoints)
+    if tried and (wanted.level != before.level or relaxes):
         what = "read-write mode" if relaxes else "ISOLATION LEVEL"
         raise said("25001", f"SET TRANSACTION {what} must be called before any query")
-    transaction.rollback(context)
-    begin(context, wanted)
+    if not tried and (wanted.level == "SERIALIZABLE") != state.serializable:
+        transaction.rollback(context)
+        begin(context, wanted)
+        return
+    own.open, state.read_only = wanted, bool(wanted.read_only)
+    state.follows_on = wanted.level in _FOLLOWING
 
 
 def set_default(context: Context, modes: Modes) -> None:
@@ -161,8 +165,10 @@ def begin(context: Context, modes: Modes) -> None:
         context,
         read_only=bool(wanted.read_only),
         serializable=wanted.level == "SERIALIZABLE",
+        follows=True,
     )
     own.open, context.state.untried = wanted, True
+    context.state.follows_on = wanted.level in _FOLLOWING
     given.began(context)
     cursors.began(context)
 

@@ -14,7 +14,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword, quoted
-from louver.trusted.executor import constraint_check, dry_run, select, transaction
+from louver.trusted.executor import constraint_check, dry_run, seen_state, select, transaction
 from louver.trusted.executor.change import sending
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.postgres import admitted
@@ -112,6 +112,7 @@ class CopyIn:
         self._rows = self._batches = 0
         if self._own:
             transaction.begin(context)
+        transaction.fix(context)
         context.state.copying = True
 
     def write(self, data: bytes) -> None:
@@ -214,6 +215,6 @@ def begin(context: Context, sql: str) -> tuple[Statement, CopyIn | None]:
     if context.state.aborted:
         raise errors.make("transaction.aborted")
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     statement = parse(context, sql)
     return statement, CopyIn(context, statement) if statement.reads else None

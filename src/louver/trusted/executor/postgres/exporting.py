@@ -17,7 +17,7 @@ from louver import errors
 from louver._rust import postgres
 from louver.names import quoted
 from louver.trusted import backends
-from louver.trusted.executor import storage, transaction
+from louver.trusted.executor import seen_state, storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres import circles, plaintext_queries
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
@@ -53,7 +53,7 @@ def export(
     scheme = url.partition("://")[0]
     module = backends.engine(scheme)
     if not context.in_transaction:
-        transaction.refresh(context)
+        seen_state.refresh(context)
     with closing(module.open_url(url)) as engine:
         if engine.address == context.engine.address:
             raise errors.make("source.same", place=engine.address)
@@ -64,7 +64,7 @@ def export(
         session.keep_no_statements()
         target = _Target(session, partial(module.translated, address))
         texts = _statements(context)
-        with transaction.same_state(context):
+        with seen_state.same_state(context):
             target.run("BEGIN")
             for sql in _OPENING:
                 target.run(sql)

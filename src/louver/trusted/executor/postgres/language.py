@@ -41,6 +41,10 @@ CHANGING = _DEFINITIONS | {"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "TRUNC
 _TRANSACTIONS = frozenset((
     "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE",
 ))  # fmt: skip
+#: Statements that read nothing by themselves; those within them are looked at.
+STAYING = frozenset((
+    "SET", "RESET", "SHOW", "PREPARE", "EXECUTE", "DEALLOCATE", "DECLARE", "FETCH", "MOVE", "CLOSE",
+))  # fmt: skip
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
     "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",

@@ -1,11 +1,10 @@
 """SELECT … FOR UPDATE and the like: the rows that the query gives are locked on the server.
 
 The server does not know which rows they are, so they are read and decided on this machine, and
-locked by their numbers. A transaction sees one state (REPEATABLE READ): where another one has
-changed a row since then, the server refuses the lock (40001), so that a row that is locked is as it
-was read. A transaction in which nothing ran before begins anew then, with the state of now, which
-is what READ COMMITTED would give. With SKIP LOCKED, rows that others hold are left out, and the
-next ones are tried, until LIMIT is met.
+locked by their numbers. Where another transaction has changed a row since it was read, the server
+refuses the lock (40001), so that a row that is locked is as it was read; `snapshots` says when the
+statement runs again then. With SKIP LOCKED, rows that others hold are left out, and the next ones
+are tried, until LIMIT is met.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import changing, flow, read_off, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.changed_rows import MetRows
-from louver.trusted.executor.postgres import control, given, lock_clause
-from louver.trusted.executor.postgres.control import Characteristics
+from louver.trusted.executor.postgres import lock_clause
 from louver.trusted.executor.postgres.lock_clause import Clause, Numbered, Query
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import refuse
@@ -54,15 +52,7 @@ def select(
     query = lock_clause.cut(words)
     if not context.in_transaction:
         return _by_itself(context, query, text.parameters)
-    anew = context.state.untried and not context.state.savepoints
-    for attempt in range(_ATTEMPTS):
-        try:
-            return _run(context, query, text.parameters)
-        except errors.OperationalError as error:
-            if error.code not in _LOST or not anew or attempt + 1 == _ATTEMPTS:
-                raise
-        _begin_anew(context)
-    raise errors.make("catalog.conflict")
+    return _run(context, query, text.parameters)
 
 
 def _by_itself(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
@@ -80,15 +70,6 @@ def _by_itself(context: Context, query: Query, keys: Sequence[int | str]) -> Ans
             if not lost or attempt + 1 == _ATTEMPTS:
                 raise
     raise errors.make("catalog.conflict")
-
-
-def _begin_anew(context: Context) -> None:
-    """The transaction with the state of now; what it has set stays set."""
-    own, settings = context.state.cache(Characteristics), given.copied(context)
-    modes = own.open
-    transaction.rollback(context)
-    control.begin(context, modes)
-    given.restore(context, settings)
 
 
 def _run(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:

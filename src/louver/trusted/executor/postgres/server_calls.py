@@ -133,8 +133,7 @@ def _locked(context: Context, name: str, numbers: tuple[int, ...]) -> bool:
     if "unlock" in name:
         return _ask(context, name, key)
     within = "_xact" in name
-    untried = context.in_transaction and context.state.untried and not context.state.savepoints
-    if not untried:
+    if not context.state.anew:
         met = _ask(context, name, key)
         if met and not within:
             _keep(context, True)
@@ -143,7 +142,7 @@ def _locked(context: Context, name: str, numbers: tuple[int, ...]) -> bool:
 
 
 def _before_reading(context: Context, name: str, key: tuple[int], *, within: bool) -> bool:
-    """A transaction in which nothing ran yet reads what there is once the lock is held, not what
+    """A transaction that has changed nothing reads what there is once the lock is held, not what
     there was before others gave it back: it begins anew under a lock of the session.
     """
     own, settings = context.state.cache(Characteristics), given.copied(context)

@@ -182,14 +182,14 @@ def _reset(context: Context, words: Words) -> None:
     if "." not in name and not context.local.statements.has_setting(name):
         raise said("42704", f'unrecognized configuration parameter "{name}"')
     if name in _ISOLATION or name in _READING:
-        control.take_default(context, Modes("REPEATABLE READ", read_only=False))
+        control.take_default(context, Modes("READ COMMITTED", read_only=False))
     given.put(context, name, None, local=False)
 
 
 def reset_all(context: Context) -> None:
     """RESET ALL, and Louver's own settings."""
     given.restore(context, given.Given())
-    control.take_default(context, Modes("REPEATABLE READ", read_only=False))
+    control.take_default(context, Modes("READ COMMITTED", read_only=False))
     for name in _OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
 
@@ -225,8 +225,8 @@ def _mode(context: Context, name: str) -> str:
     """What a transaction is given, which is not what the local engine's is; "" of others."""
     own, state = context.state.cache(Characteristics), context.state
     if name in _ISOLATION:
-        open_ = state.serializable and state.in_transaction and not _ISOLATION[name]
-        return "serializable" if open_ else "repeatable read"
+        within = state.in_transaction and not _ISOLATION[name]
+        return fold(str((own.open if within else own.default).level))
     if name in _READING:
         within = state.in_transaction and not _READING[name]
         reads = state.read_only if within else bool(own.default.read_only)

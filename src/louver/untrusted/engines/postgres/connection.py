@@ -79,6 +79,7 @@ class PostgresEngine(Nested, Messaging, Counted):
         #: Whether `begin` was called and neither `commit` nor `rollback` since.
         self.in_transaction = False
         self._begun = self._closed = self._defines = self._serializable = False
+        self._ends = False  # with the next statement, which begins another one
         #: Whether there is a gate to hold; of side connections none holds it.
         self._has_gate = self._makes_gate = False
         self._session: postgres.Session | None = None
@@ -114,7 +115,7 @@ class PostgresEngine(Nested, Messaging, Counted):
         try:
             with translated(self.address):
                 self._live().run([(_READ, [])] if own else self._opening())
-                self._begun = self.in_transaction
+                self._begun, self._ends = self.in_transaction, False
                 columns = self._live().open_portal(portal, sql, bound)
             schema = stream.opened(columns)
         except BaseException:
@@ -202,7 +203,8 @@ class PostgresEngine(Nested, Messaging, Counted):
         """Open a transaction, on the server with its first statement."""
         self._settle()
         self.catch_up()
-        self.in_transaction, self._defines, self._serializable = True, False, False
+        self.in_transaction = True
+        self._defines = self._serializable = self._ends = False
 
     def commit(self) -> None:
         """Commit the open transaction; when that fails, it is rolled back."""
@@ -280,7 +282,7 @@ class PostgresEngine(Nested, Messaging, Counted):
 
     def _send_all(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
         self._settle()
-        fresh = self.in_transaction and not self._begun
+        fresh = self._is_fresh
         again = self._session is not None
         session = self._live()  # before what waits is taken: it must not be left out
         opening, waiting = self._opening(), self._taken()
@@ -300,7 +302,7 @@ class PostgresEngine(Nested, Messaging, Counted):
             session = self._live()
             return exchanged(session, self.address, opening, waiting, last, unsure=unsure)
         finally:
-            self._begun = self.in_transaction
+            self._begun, self._ends = self.in_transaction, False
 
     def _wait(self, item: Waiting) -> None:
         """Keep a statement for the next one; a write outside of a transaction does not wait."""
@@ -316,19 +318,25 @@ class PostgresEngine(Nested, Messaging, Counted):
     def _outrun(self, detail: str) -> errors.Error:
         return errors.make("server.conflict", place=self.address, detail=detail)
 
+    @property
+    def _is_fresh(self) -> bool:
+        """Whether the next statement is the first one of the transaction."""
+        return self.in_transaction and (self._ends or not self._begun)
+
     def _enter(self) -> None:
         """Open the transaction now, before what cannot be in a pipeline."""
-        if self._waiting or (self.in_transaction and not self._begun):
+        if self._waiting or self._is_fresh:
             self._send_all([], writes=False)
 
     def _opening(self) -> list[Step]:
         if not self.in_transaction:
             return self._limits_outside()
-        if self._begun:
+        if self._begun and not self._ends:
             return []
+        last: list[Step] = [("ROLLBACK", [])] if self._ends else []
         begin = (_SERIALIZABLE if self._serializable else _BEGIN) + " READ ONLY" * self._read_only
         held: list[Step] = [(HOLD, [])] if self._has_gate else []
-        return [(begin, []), *self._limits_within(), *held]
+        return [*last, (begin, []), *self._limits_within(), *held]
 
     def _define(self, statement: Statement) -> None:
         """What goes before a definition."""
@@ -369,11 +377,12 @@ class PostgresEngine(Nested, Messaging, Counted):
         if self._closed:
             raise errors.make("database.closed")
         session = self._session
-        if session is not None and session.is_broken() and not (self._begun or within):
+        begun = self._begun and not self._ends
+        if session is not None and session.is_broken() and not (begun or within):
             session.close()
             session = self._session = None
         if session is None:
-            if self._begun:
+            if begun:
                 raise errors.make(
                     "server.lost", place=self.address, detail="with it the transaction"
                 )

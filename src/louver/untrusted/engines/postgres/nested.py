@@ -17,15 +17,28 @@ class Nested(ABC):
 
     _serializable: bool
     _defines: bool
+    _begun: bool
+    _ends: bool
     _waiting: list[Waiting]
 
     @abstractmethod
     def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
         """Send a statement with what waits before it."""
 
+    @abstractmethod
+    def _settle(self) -> None:
+        """Bring an unfinished stream to safety."""
+
     def serialize(self) -> None:
         """See `Nesting`."""
         self._serializable = True
+
+    def begin_anew(self) -> None:
+        """See `Nesting`; it goes with the next statement."""
+        self._settle()
+        self._waiting.clear()
+        self._defines = False
+        self._ends = self._begun
 
     def add_savepoint(self, number: int) -> None:
         """See `Nesting`."""
