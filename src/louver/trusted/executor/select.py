@@ -48,6 +48,7 @@ Home = tuple[str, str]
 Rows = tuple[list[tuple[str, str]], pa.Table]
 MOST_ROWS = 2_048
 """Rows that are read as they came; DuckDB knows more of those in a table, such as their order."""
+_NO_TYPE = "42704"
 _CONSTANT = re.compile(r"⟪[0-9]+⟫|[0-9]+")
 _OPENED = re.compile(r"SELECT ((?:louver_c\d+(?:, )?)+) FROM louver_rows")
 
@@ -345,7 +346,13 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
                 # The text may name its table in a way that only a table has, or DuckDB not read
                 # such a stream; if it is wrong, the message is to be about the user's own text.
                 pass
-    return local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
+    try:
+        return local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
+    except errors.Error as error:
+        # A row of a table is a type where that table is declared, which the workspace does not do.
+        if answers or error.sqlstate != _NO_TYPE or local.temporary.names:
+            raise
+        return local.ask_schema(ready.home_sql, ready.home_parameters)
 
 
 def _as_opened(context: Context, plan: Plan, ready: Bound, rows: pa.Table) -> pa.Table | None:

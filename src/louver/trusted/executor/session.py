@@ -83,7 +83,7 @@ class Session:
         self.closed = False
         database = session_context.database_of(engine, keyring, language, writable=writable)
         catalog = database.state.catalog
-        local = session_context.local_engine(catalog.language)
+        local = session_context.local_engine(catalog.language, engine)
         self.dialect = local.dialect
         try:
             with speaking(local.dialect):

@@ -28,7 +28,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import DUCKDB, Catalog
 from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.keyring import KeyRing
-from louver.untrusted.engines.engine import Engine
+from louver.untrusted.engines.engine import Engine, Named
 from louver.wire.messages import Statement
 
 Runner = Callable[[Context, lexer.Text, list[object]], Answer]
@@ -67,14 +67,14 @@ def database_of(engine: Engine, keyring: KeyRing, language: str, *, writable: bo
     return Database(engine, backend.speaking(catalog.language), store, state)
 
 
-def local_engine(language: str) -> LocalEngine:
-    """The local engine of a language."""
+def local_engine(language: str, engine: Engine) -> LocalEngine:
+    """The local engine of a language, for a session of an engine's."""
     if language == DUCKDB:
         return DuckDBLocalEngine()
     if language == "postgres":
         from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 
-        return PostgresLocalEngine()
+        return PostgresLocalEngine(engine.identity if isinstance(engine, Named) else ("", ""))
     raise errors.make("internal", detail=f"no local engine speaks {language:.40}")
 
 

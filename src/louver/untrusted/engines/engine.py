@@ -151,6 +151,16 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class Named(Protocol):
+    """An engine whose database and user have names."""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The names of the database and of the user."""
+        ...
+
+
+@runtime_checkable
 class Nesting(Protocol):
     """An engine whose transactions have savepoints, told by numbers, and another isolation."""
 

@@ -73,6 +73,7 @@ class PostgresEngine(Nested, Messaging, Counted):
         Messaging.__init__(self)
         self._target, self._lock_ms = target, target.lock_ms
         self._read_only = read_only
+        self.identity = target.database, target.user
         #: A stable name of the database.
         self.address = target.address
         self.traffic = Traffic()

@@ -25,9 +25,7 @@ from louver.trusted.executor.local.local import (
 from louver.trusted.executor.local.postgres import plain_values, printed, unused
 from louver.trusted.executor.local.postgres.declarations import OF_IDENTITY, statements
 from louver.trusted.executor.local.postgres.failures import translated
-from louver.trusted.executor.local.postgres.instances import (
-    path_instead,
-)
+from louver.trusted.executor.local.postgres.instances import Identity, path_instead
 from louver.trusted.executor.local.postgres.rehearsals import PostgresRehearsals
 from louver.trusted.executor.local.postgres.schema import PostgresSchema
 from louver.trusted.executor.local.postgres.session_settings import refuse
@@ -54,8 +52,8 @@ class PostgresLocalEngine(PostgresRehearsals):
     dialect = DIALECT
     has_frames = False
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, identity: Identity = ("", "")) -> None:
+        super().__init__(identity)
         #: names and types of the last answer
         self.last_columns: Described = []
         self.last_affected = -1
@@ -111,7 +109,7 @@ class PostgresLocalEngine(PostgresRehearsals):
 
     def beside(self, catalog: Catalog) -> PostgresLocalEngine:
         """See `LocalEngine`."""
-        other = PostgresLocalEngine()
+        other = PostgresLocalEngine(self.identity)
         with _closed_on_failure(other):
             other._path, other._changed = self._path, dict(self._changed)
             other._limits = dict(self._limits)
@@ -122,7 +120,7 @@ class PostgresLocalEngine(PostgresRehearsals):
 
     def alone(self, catalog: Catalog) -> PostgresLocalEngine:
         """See `LocalEngine`."""
-        other = PostgresLocalEngine()
+        other = PostgresLocalEngine(self.identity)
         with _closed_on_failure(other):
             other.rebuild(catalog)
         return other

@@ -27,12 +27,21 @@ _OPENING = (
     "SET client_min_messages = error",
     "SET check_function_bodies = off",
 )
+#: Names of databases are of a server's, so that theirs cannot be those that their sessions see.
+_NAMED = (
+    "CREATE OR REPLACE FUNCTION pg_catalog.current_database() RETURNS name"
+    " LANGUAGE sql STABLE PARALLEL SAFE RETURN {}::name"
+)
+Identity = tuple[str, str]
+"""The names of the database and of the user as the server has them; "" of none."""
 
 
 class PostgresInstances:
     """Both databases, each with one session and the names of its types."""
 
-    def __init__(self) -> None:
+    def __init__(self, identity: Identity = ("", "")) -> None:
+        """Of a session that has the ``identity`` on the server, or of none."""
+        self.identity = identity
         self._server = servers.running()
         #: a private directory that goes with the session, and with the server at the latest
         self.directory = tempfile.mkdtemp(prefix="session-", dir=self._server.folder)
@@ -58,9 +67,13 @@ class PostgresInstances:
                 PostgresConnection(self._session(name), types)
                 for name, types in zip(names, self._types, strict=True)
             )
+        if self.identity[0]:
+            for connection in self.instances:
+                name = self.identity[0].replace("'", "''")
+                connection.execute(_NAMED.format(f"'{name}'"))
 
     def _session(self, database: str) -> postgres.Session:
-        session = self._server.session(database)
+        session = self._server.session(database, self.identity[1])
         # Tables change all the time here, and a plan of before would be an error.
         session.keep_no_statements()
         session.run([(text, []) for text in _OPENING])

@@ -15,6 +15,7 @@ from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 from louver.trusted.executor.local.local import Described, LocalConnection, Parameters
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.emptying import Emptying
+from louver.trusted.executor.local.postgres.instances import Identity
 from louver.trusted.executor.local.postgres.session_settings import PostgresSettings
 from louver.trusted.vault.catalog import Table
 from louver.untrusted.servers import private_postgres
@@ -26,8 +27,8 @@ _CHUNK_BYTES = 64 * 1024
 class PostgresRehearsals(PostgresSettings):
     """The part of a local engine that runs changes without keeping them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, identity: Identity = ("", "")) -> None:
+        super().__init__(identity)
         self._emptying = Emptying()
 
     def _replace(self) -> None:

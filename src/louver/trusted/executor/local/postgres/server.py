@@ -19,16 +19,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from louver import errors, extras
 from louver._rust import postgres
+from louver.names import quoted
 from louver.trusted.executor.local.postgres import keeper, template
 from louver.untrusted.servers import private_postgres
 from louver.untrusted.servers.private_postgres import PORT, USER
 
+_IS_THERE = "42710"
 _PREFIX = "louver-local-"
 _LOCK = "lock"
 #: What a file system in memory must have free; elsewhere it would be full soon.
@@ -66,14 +68,19 @@ class LocalServer:
     lock: int
     owner: int
     number: int
+    users: set[str] = field(default_factory=lambda: {"", USER})
 
     def is_alive(self) -> bool:
         """Whether it still runs, for the process that started it."""
         return self.owner == os.getpid() and self.keeper.poll() is None
 
-    def session(self, database: str) -> postgres.Session:
-        """A new session of one of its databases."""
-        return postgres.Session(str(self.folder), PORT, USER, database)
+    def session(self, database: str, user: str = "") -> postgres.Session:
+        """A new session of one of its databases; a ``user`` is there from the first one on, and may
+        do everything. A name that no user can have is not one.
+        """
+        if user not in self.users and not _is_made(self, user):
+            user = ""
+        return postgres.Session(str(self.folder), PORT, user or USER, database)
 
     def end(self) -> None:
         """End it, and wait until its folder is gone."""
@@ -84,6 +91,19 @@ class LocalServer:
         shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):
             os.close(self.lock)
+
+
+def _is_made(server: LocalServer, user: str) -> bool:
+    admin = server.session("postgres")
+    try:
+        admin.run([(f"CREATE ROLE {quoted(user)} SUPERUSER LOGIN", [])])
+    except postgres.ServerError as error:
+        if error.args[0].get("code") != _IS_THERE:
+            return False
+    finally:
+        admin.close()
+    server.users.add(user)
+    return True
 
 
 _guard = threading.Lock()

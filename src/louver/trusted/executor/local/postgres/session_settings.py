@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor.local.postgres.instances import PostgresInstances
+from louver.trusted.executor.local.postgres.instances import Identity, PostgresInstances
 
 LIMITS = ("statement_timeout", "lock_timeout")
 """Settings that hold for the user's own queries, and not for what the engine does for them."""
@@ -27,8 +27,8 @@ class PostgresPath:
 class PostgresSettings(PostgresInstances):
     """Both databases with what a session has set in them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, identity: Identity = ("", "")) -> None:
+        super().__init__(identity)
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         self._of_rows: dict[str, bool] = {}

@@ -135,6 +135,8 @@ class PostgresStatements(Statements):
             if declared:
                 listed = ", ".join(f"NULL::{type_}" for type_ in declared)
                 own = [column[1] for column in raw.describe(f"SELECT {listed}")[1]]
+                # A type that is not known yet is what the statement makes of it.
+                own = [0 if fold(t) == "unknown" else n for t, n in zip(declared, own, strict=True)]
             types, columns = raw.describe(sql, own)
         return tuple(self._type_names(types)), tuple(column[0] for column in columns)
 
