@@ -24,7 +24,7 @@ def twin() -> Iterator[PostgresTwin]:
 
 def test_the_database(twin: PostgresTwin) -> None:
     """It has its name, in queries, in the catalog, and beside rows."""
-    name = twin.url.rpartition("/")[2].partition("?")[0]
+    name = twin.url.partition("?")[0].rpartition("/")[2]
     for sql in (
         "SELECT current_database()",
         "SELECT table_catalog FROM information_schema.tables WHERE table_name = 't'",
