@@ -43,7 +43,7 @@ OTHER_MEANINGS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "the type of PostgreSQL": (
             "executor/local/postgres/connection.py", "executor/local/postgres/values.py",
-            "planner/sql/postgres_types.py",
+            "executor/postgres/locking_queries.py", "planner/sql/postgres_types.py",
         ),
         OPERAND: ("apps/commands/sql.py",),
     },

@@ -48,7 +48,8 @@ def require(
     ``locking``: it is run as a statement, so that a query may lock rows (`row_locks`).
     """
     word = keyword(tokens[0].text) if tokens else ""
-    if word == "SELECT" and not locking and lock_clause.locks(tokens):
+    own = word == "SELECT" and lock_clause.locks(tokens)
+    if not locking and (own or lock_clause.within(tokens)):
         raise errors.make("postgres.refused", statement="SELECT FOR UPDATE within a statement")
     if word not in _DECIDED or (word == "INSERT" and _is_of_constants(tokens)):
         return
@@ -71,12 +72,18 @@ def _without_locks(context: Context, text: lexer.Text, tokens: Sequence[Token]) 
     """What else a query does whose rows are locked on the server (`row_locks`)."""
     from louver.trusted.executor.change import statement_parts
 
-    if keyword(tokens[0].text) != "SELECT" or not lock_clause.locks(tokens):
+    itself = keyword(tokens[0].text) == "SELECT" and lock_clause.locks(tokens)
+    queries = [] if itself else lock_clause.within(tokens)
+    if not (itself or queries):
         return text.home
     context.local.statements.require_syntax(text.home)
     none = [None] * len(text.parameters)
-    plain = lock_clause.cut(statement_parts.words_of(text, tokens, none)).without
-    words = statement_parts.Words(plain, lexer.tokens(plain), none)
+    words = statement_parts.words_of(text, tokens, none)
+    if itself:
+        plain = lock_clause.cut(words).without
+        words = statement_parts.Words(plain, lexer.tokens(plain), none)
+    else:
+        words = lock_clause.without(words, queries)
     return lock_clause.Numbered(words, text.parameters).text()
 
 

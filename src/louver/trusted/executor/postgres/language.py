@@ -41,6 +41,7 @@ CHANGING = _DEFINITIONS | {"INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "TRUNC
 _TRANSACTIONS = frozenset((
     "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE",
 ))  # fmt: skip
+_LOCKING = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE")
 #: Statements that read nothing by themselves; those within them are looked at.
 STAYING = frozenset((
     "SET", "RESET", "SHOW", "PREPARE", "EXECUTE", "DEALLOCATE", "DECLARE", "FETCH", "MOVE", "CLOSE",
@@ -73,6 +74,10 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
         from louver.trusted.executor.postgres import row_locks
 
         return row_locks.select
+    if word in _LOCKING and lock_clause.within(tokens):
+        from louver.trusted.executor.postgres import locking_queries
+
+        return locking_queries.run
     return control if word in _TRANSACTIONS else _HANDLERS.get(word, _unknown)
 
 

@@ -20,6 +20,10 @@ _STRENGTHS = (("NO", "KEY", "UPDATE"), ("KEY", "SHARE"), ("UPDATE",), ("SHARE",)
 _TAIL = ("LIMIT", "OFFSET", "FETCH", "FOR")
 
 
+Range = tuple[int, int]
+"""The places of a query's tokens between brackets: its first, and the bracket that ends it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clause:
     """What is locked: the names behind OF, the strength, and what happens where a row cannot be
@@ -78,6 +82,40 @@ def _outside(tokens: Sequence[Token]) -> list[int]:
 def _is_lock(tokens: Sequence[Token], position: int) -> bool:
     words = [keyword(token.text) for token in tokens[position : position + 2]]
     return words in (["FOR", "UPDATE"], ["FOR", "NO"], ["FOR", "SHARE"], ["FOR", "KEY"])
+
+
+def within(tokens: Sequence[Token]) -> list[Range]:
+    """The outermost queries between brackets that lock rows."""
+    if not any(keyword(token.text) == "FOR" for token in tokens):
+        return []
+    opened, results = list[int](), list[Range]()
+    for position, token in enumerate(tokens):
+        if token.text == "(":
+            opened.append(position + 1)
+        elif token.text == ")" and opened:
+            first = opened.pop()
+            begins = keyword(tokens[first].text) == "SELECT"
+            if begins and locks(tokens[first:position]):
+                results = [other for other in results if other[0] < first]
+                results.append((first, position))
+    return results
+
+
+def without(words: Words, queries: Sequence[Range]) -> Words:
+    """The statement with the same queries, which lock nothing."""
+    pieces, position = list[str](), 0
+    for first, end in queries:
+        pieces.append(words.plain[position : words.tokens[first].start])
+        pieces.append(cut(inner(words, first, end)).without)
+        position = words.tokens[end].start
+    plain = "".join([*pieces, words.plain[position:]])
+    return Words(plain, lexer.tokens(plain), words.parameters)
+
+
+def inner(words: Words, first: int, end: int) -> Words:
+    """A query between brackets."""
+    plain = words.plain[words.tokens[first].start : words.tokens[end].start]
+    return Words(plain, lexer.tokens(plain), words.parameters)
 
 
 def cut(words: Words) -> Query:
@@ -159,10 +197,13 @@ class Numbered:
     may be known from one of them alone. ``keys`` are those of the user's text, by place.
     """
 
-    def __init__(self, words: Words, keys: Sequence[int | str]) -> None:
-        """Of a statement, or a part of one."""
+    def __init__(
+        self, words: Words, keys: Sequence[int | str], tokens: Sequence[Token] | None = None
+    ) -> None:
+        """Of a statement, or of some ``tokens`` of it."""
         self._words, self._keys = words, keys
-        ordinals = [n for token in words.tokens if (n := parameter_of(token)) is not None]
+        own = words.tokens if tokens is None else tokens
+        ordinals = [n for token in own if (n := parameter_of(token)) is not None]
         first = {keys[ordinal]: ordinal for ordinal in reversed(ordinals)}
         self._numbers = {key: number for number, key in enumerate(first, 1)}
         #: the values of its placeholders

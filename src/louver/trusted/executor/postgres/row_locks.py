@@ -10,7 +10,7 @@ are tried, until LIMIT is met.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
@@ -51,16 +51,18 @@ def select(
     context.local.statements.bind(whole.text(), whole.values)
     query = lock_clause.cut(words)
     if not context.in_transaction:
-        return _by_itself(context, query, text.parameters)
-    return _run(context, query, text.parameters)
+        return by_itself(context, lambda: locked(context, query, text.parameters))
+    return locked(context, query, text.parameters)
 
 
-def _by_itself(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
-    """Outside of a transaction the locks end with the statement, which others may wait for."""
+def by_itself(context: Context, run: Callable[[], Answer]) -> Answer:
+    """Run what locks rows outside of a transaction: the locks end with the statement, which others
+    may wait for.
+    """
     for attempt in range(_ATTEMPTS):
         transaction.begin(context)
         try:
-            answer = _run(context, query, keys)
+            answer = run()
             transaction.commit(context)
             return answer
         except BaseException as error:
@@ -72,7 +74,8 @@ def _by_itself(context: Context, query: Query, keys: Sequence[int | str]) -> Ans
     raise errors.make("catalog.conflict")
 
 
-def _run(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
+def locked(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
+    """The rows of a query, which are locked now; ``keys`` are those of its placeholders."""
     clock, readable = Clock(), query.readable()
     words, shape = readable.core, readable.core.shape()
     tree, named = lock_clause.sources(readable)
@@ -81,8 +84,8 @@ def _run(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
         sent = Numbered(words, keys)
         return queries.query(context, sent.text(), sent.values)
     _require_known(context, words)
-    locked = query.clause.names or tuple(tables)
-    _judge(context, readable, [tables[alias] for alias in locked])
+    aliases_locked = query.clause.names or tuple(tables)
+    _judge(context, readable, [tables[alias] for alias in aliases_locked])
     plan = _planned(context, readable, tree, [*tables.values()])
     with clock.step("open layers"):
         notices = changing.prepare(context, words, shape, plan.rows) if plan.rows else []
@@ -91,16 +94,16 @@ def _run(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
         held = chosen_rows.held(context, plan, involved, shape.literals)
     with clock.step("home"), context.local.rehearsal() as connection:
         filled = {t.id: read_off.filled_of(connection, plan, t, held) for t in involved}
-        aliases = [(alias, filled[tables[alias].id]) for alias in locked]
+        aliases = [(alias, filled[tables[alias].id]) for alias in aliases_locked]
         sent = Numbered(query.core, keys)
         text = sent.text(0, query.from_), sent.text(query.from_)
         met = context.local.met_by(connection, [*filled.values()], text, sent.values, aliases)
     row_ids = [
         held[tables[alias].id].column(ROW_ID).combine_chunks().take(numbers)
-        for alias, numbers in zip(locked, met.met, strict=True)
+        for alias, numbers in zip(aliases_locked, met.met, strict=True)
     ]
     with clock.step("lock"):
-        own = [context.catalog.by_id(tables[alias].id) for alias in locked]
+        own = [context.catalog.by_id(tables[alias].id) for alias in aliases_locked]
         rows = _locked(context, query, met, list(zip(own, row_ids, strict=True)), keys)
     return Answer(rows, met.columns, -1, clock.times_ms, notices=notices)
 

@@ -207,6 +207,18 @@ def _names_sequence(node: exp.ObjectIdentifier) -> bool:
     return named and isinstance(call, exp.Anonymous) and fold(call.name) == DRAW
 
 
+def query_compared(node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """What a condition looks for in the rows of a query, and that query: of IN, and of equality
+    with its only value.
+    """
+    if isinstance(node, exp.In) and node.args.get("query") is not None:
+        return node.this, node.args["query"]
+    if not isinstance(node, exp.EQ):
+        return None
+    sides = node.this, node.expression
+    return next(((a, b) for a, b in (sides, sides[::-1]) if isinstance(b, exp.Subquery)), None)
+
+
 def reads_one_by_one(node: exp.Expr | None) -> TypeGuard[exp.Select]:
     """Whether a query returns rows of its source, one for each that satisfies its condition."""
     known = {"expressions", "from_", "where"}

@@ -200,11 +200,11 @@ class Scope:
             return reduce(or_, map(self.condition, node.iter_expressions()), Rows())
         if isinstance(node, exp.Exists):
             return query(node.this, self.reads, self).rows
-        subquery = node.args.get("query") if isinstance(node, exp.In) else None
-        if subquery is not None:
+        if (looked_for := grammar.query_compared(node)) is not None:
+            compared, subquery = looked_for
             inner = query(subquery, self.reads, self)
             given = moved(inner.every, next(self.numbers))
-            return inner.rows | by_condition(self.value(node.this) | given)
+            return inner.rows | by_condition(self.value(compared) | given)
         pairs = grammar.compared_in_pairs(node)
         return reduce(or_, (by_condition(union(map(self.value, pair))) for pair in pairs))
 

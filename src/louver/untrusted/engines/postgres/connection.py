@@ -79,8 +79,7 @@ class PostgresEngine(Nested, Messaging, Counted):
         self.traffic = Traffic()
         #: Whether `begin` was called and neither `commit` nor `rollback` since.
         self.in_transaction = False
-        self._begun = self._closed = self._defines = self._serializable = False
-        self._ends = False  # with the next statement, which begins another one
+        self._ends = self._begun = self._closed = self._defines = self._serializable = False
         #: Whether there is a gate to hold; of side connections none holds it.
         self._has_gate = self._makes_gate = False
         self._session: postgres.Session | None = None

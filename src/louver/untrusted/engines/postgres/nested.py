@@ -18,6 +18,7 @@ class Nested(ABC):
     _serializable: bool
     _defines: bool
     _begun: bool
+    #: whether the next statement ends the transaction, and begins another one
     _ends: bool
     _waiting: list[Waiting]
 

@@ -1,0 +1,119 @@
+"""Statements whose queries in brackets lock rows, as those of a queue of jobs do:
+`UPDATE … WHERE id IN (SELECT id … FOR UPDATE SKIP LOCKED LIMIT 10)`.
+
+Each such query runs first, by itself, and its rows stand in its place when the statement runs.
+PostgreSQL may evaluate one again and again, and lock other rows each time; here it runs once. What
+the statement may depend on is judged with the queries in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import quoted
+from louver.trusted.executor import select, transaction
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.change import flow, statement_parts
+from louver.trusted.executor.change.statement_parts import Words
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.parameters import bound
+from louver.trusted.executor.postgres import lock_clause, row_locks
+from louver.trusted.executor.postgres.lock_clause import Numbered, Range
+from louver.trusted.executor.postgres.words import refuse
+from louver.trusted.planner.sql import lexer
+
+_MOST_ROWS = 10_000
+#: Types whose values are bound as they come.
+_BOUND = frozenset((
+    "smallint", "integer", "bigint", "numeric", "real", "double precision", "boolean", "text",
+    "character varying", "uuid", "date", "timestamp without time zone",
+    "timestamp with time zone", "bytea",
+))  # fmt: skip
+_OUTER = ("42P01", "42703")
+
+
+def run(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """Run such a query or change."""
+    transaction.require_writable(context)
+    words = statement_parts.words_of(text, tokens, parameters)
+    whole = Numbered(words, text.parameters)
+    context.local.statements.bind(whole.text(), whole.values)
+    queries = lock_clause.within(tokens)
+    _judge(context, lock_clause.without(words, queries))
+
+    def once() -> Answer:
+        return _run(context, text, words, queries)
+
+    return once() if context.in_transaction else row_locks.by_itself(context, once)
+
+
+def _judge(context: Context, words: Words) -> None:
+    """What the target may depend on; a query has none."""
+    if words.keyword(0) not in statement_parts.VERBS and not select.changes(words.tokens):
+        return
+    verb = statement_parts.verb_place(words)
+    table = statement_parts.target(words, verb, context.catalog)
+    if table is None:
+        refuse("A change of anything but a table by a query that locks rows")
+    if words.keyword(verb) == "INSERT":
+        parts = statement_parts.parse_insert(words)
+        if not parts.alternative:
+            flow.require_insert(context, words, parts, table)
+            return
+    flow.require(context, words, table)
+
+
+def _run(context: Context, text: lexer.Text, words: Words, queries: Sequence[Range]) -> Answer:
+    starts, ends = [0, *(end for _, end in queries)], [*(first for first, _ in queries), None]
+    outside = [token for a, b in zip(starts, ends, strict=True) for token in words.tokens[a:b]]
+    rest = Numbered(words, text.parameters, outside)
+    values, pieces = list(rest.values), list[str]()
+    for start, (first, end) in zip(starts, queries, strict=False):
+        rows = _locked(context, lock_clause.inner(words, first, end), text.parameters)
+        listed = context.local.python_rows(rows.rows) if rows.rows is not None else []
+        pieces += [rest.text(start, first), _source(words, first, rows, listed, len(values))]
+        values += [value for row in listed for value in row]
+    (fresh,) = lexer.split(" ".join([*pieces, rest.text(starts[-1])]))
+    return context.run(fresh, bound(fresh, values))
+
+
+def _locked(context: Context, inner: Words, keys: Sequence[int | str]) -> Answer:
+    try:
+        answer = row_locks.locked(context, lock_clause.cut(inner), keys)
+    except errors.Error as error:
+        if error.sqlstate in _OUTER:
+            refuse("A query that locks rows and names columns of the statement around it")
+        raise
+    rows = pa.table({}) if answer.rows is None else answer.rows
+    if rows.num_rows > _MOST_ROWS:
+        refuse(f"A query within a statement that locks more than {_MOST_ROWS:,} rows")
+    if not _BOUND.issuperset(type_.partition("(")[0] for _, type_ in answer.columns):
+        refuse("A query within a statement that locks rows and gives values of other types")
+    return answer
+
+
+def _source(
+    words: Words, first: int, answer: Answer, rows: Sequence[Sequence[object]], bound_before: int
+) -> str:
+    """What stands between the brackets instead: values where that means the same, so that rows are
+    looked up by them, else a query of them.
+    """
+    before, count = words.keyword(first - 2), len(answer.columns)
+    within = before == "IN" and words.keyword(first - 3) != "NOT"
+    alone = count == 1 and (within or words.tokens[first - 2].text == "=")
+    numbers = iter(range(bound_before + 1, bound_before + 1 + len(rows) * count))
+    if alone and rows and (within or len(rows) == 1):
+        return ", ".join(f"${next(numbers)}" for _ in rows)
+    types = [type_ for _, type_ in answer.columns]
+    names = ", ".join(quoted(name) for name, _ in answer.columns)
+    listed = [", ".join(f"${next(numbers)}::{type_}" for type_ in types) for _ in rows]
+    listed = listed or [", ".join(f"NULL::{type_}" for type_ in types)]
+    brackets = ", ".join(f"({row})" for row in listed)
+    condition = "" if rows else " WHERE false"
+    return f"SELECT * FROM (VALUES {brackets}) AS louver_locked({names}){condition}"

@@ -1,0 +1,125 @@
+"""Queries within statements that lock rows: queues of jobs, beside plaintext PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import louver
+from louver import errors
+from tests import shared
+from tests.local_postgres.twin import PostgresTwin
+
+NEXT = "SELECT id FROM jobs WHERE state = 'new' ORDER BY id LIMIT {} FOR UPDATE SKIP LOCKED"
+STATEMENTS = (
+    f"UPDATE jobs SET state = 'run' WHERE id = ({NEXT.format(1)}) RETURNING id, state",
+    f"UPDATE jobs SET state = 'run' WHERE id IN ({NEXT.format(3)}) RETURNING id",
+    f"DELETE FROM jobs USING ({NEXT.format(2)}) AS q WHERE q.id = jobs.id RETURNING jobs.*",
+    f"WITH c AS ({NEXT.format(2)}) UPDATE jobs SET state = 'x' FROM c WHERE c.id = jobs.id"
+    " RETURNING jobs.id",
+    f"INSERT INTO taken(id) SELECT id FROM ({NEXT.format(2)}) AS q",
+    f"INSERT INTO taken(id) VALUES (({NEXT.format(1)})) RETURNING *",
+    f"SELECT * FROM ({NEXT.format(3)}) AS q ORDER BY id DESC",
+    f"WITH c AS ({NEXT.format(3)}), d AS (SELECT id * 2 AS i FROM c) SELECT * FROM d",
+    "UPDATE jobs SET state = 'none' WHERE id IN (SELECT id FROM jobs WHERE state = '?' FOR UPDATE)",
+    "UPDATE jobs SET state = 'none' WHERE id = (SELECT id FROM jobs WHERE state = '?' FOR UPDATE)",
+    "DELETE FROM jobs WHERE id NOT IN (SELECT id FROM jobs WHERE id > 3 FOR SHARE) RETURNING id",
+    "DELETE FROM jobs WHERE id NOT IN (SELECT id FROM jobs WHERE id > 99 FOR SHARE)"
+    " AND id > 10 RETURNING id",
+    "UPDATE jobs SET state = 'two' WHERE id = (SELECT id FROM jobs ORDER BY id FOR UPDATE)",
+    "UPDATE jobs SET state = nothing WHERE id IN (SELECT id FROM jobs FOR UPDATE)",
+    "UPDATE jobs SET state = 'a' WHERE id IN (SELECT nothing FROM jobs FOR UPDATE)",
+    "UPDATE jobs SET state = 'a' WHERE id IN (SELECT at FROM jobs FOR UPDATE)",
+    "DELETE FROM jobs WHERE (id, at) IN (SELECT id, at FROM jobs WHERE state = 'x' FOR UPDATE)",
+)
+
+
+@pytest.fixture
+def twin() -> Iterator[PostgresTwin]:
+    twin = PostgresTwin()
+    twin.both("CREATE TABLE jobs(id integer ENC PRIMARY KEY, state text ENC, at timestamptz ENC)")
+    twin.both("CREATE TABLE taken(id integer ENC)")
+    twin.both(
+        "INSERT INTO jobs SELECT i, 'new', timestamptz '2026-01-01' + i * interval '1 hour'"
+        " FROM generate_series(1, 30) AS i"
+    )
+    yield twin
+    twin.close()
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_as_in_plaintext(twin: PostgresTwin, within: bool) -> None:
+    for sql in STATEMENTS:
+        if within:
+            twin.both("BEGIN")
+        assert not twin.differs(sql), sql
+        if within:
+            twin.both("COMMIT")
+        for table in ("jobs", "taken"):
+            assert not twin.differs(f"SELECT * FROM {table}"), sql
+
+
+def test_values_are_bound(twin: PostgresTwin) -> None:
+    sql = (
+        "UPDATE jobs SET state = $1 WHERE id IN (SELECT id FROM jobs WHERE state = $2 AND id > $3"
+        " ORDER BY id LIMIT $4 FOR UPDATE) AND state = $2 RETURNING id, state, $1"
+    )
+    for values in (["run", "new", 4, 3], ["new", "run", 5, 9], ["?", "absent", 0, 1]):
+        assert not twin.differs(sql, values), values
+
+
+def test_a_job_is_taken_once(twin: PostgresTwin) -> None:
+    """Clients that take jobs at once share them, and none waits for another."""
+    taken, lock = Counter[int](), threading.Lock()
+
+    def work(number: int) -> None:
+        sql = STATEMENTS[number % 2]
+        keys = str(shared.key_file())
+        with louver.connect(twin.url, keys=keys, language="postgres") as connection:
+            while True:
+                rows = connection.execute(sql).fetchall()
+                with lock:
+                    taken.update(row[0] for row in rows)
+                if not rows:
+                    return
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert taken == Counter(range(1, 31))
+    rows = twin.on_louver("SELECT DISTINCT state FROM jobs").rows
+    assert rows == [("run",)]
+
+
+def test_what_a_plain_column_would_get_is_refused(twin: PostgresTwin) -> None:
+    """The rows that stand in the query's place come from ENC columns."""
+    twin.louver.execute("CREATE TABLE open(id integer, note text)")
+    twin.louver.execute("INSERT INTO open VALUES (1, 'a')")
+    for sql in (
+        f"INSERT INTO open(id) SELECT id FROM ({NEXT.format(2)}) AS q",
+        f"INSERT INTO open(id) VALUES (({NEXT.format(1)}))",
+        f"UPDATE open SET id = ({NEXT.format(1)})",
+        f"UPDATE open SET note = 'b' WHERE id = ({NEXT.format(1)})",
+        f"DELETE FROM open WHERE id IN ({NEXT.format(1)})",
+    ):
+        with pytest.raises(errors.Error) as caught:
+            twin.louver.execute(sql)
+        assert caught.value.code == "leak.flow", sql
+    assert twin.louver.execute("SELECT * FROM open").fetchall() == [(1, "a")]
+
+
+def test_a_query_that_depends_on_the_statement_is_refused(twin: PostgresTwin) -> None:
+    for sql in (
+        "UPDATE jobs j SET state = 'c' WHERE id = (SELECT id FROM jobs k WHERE k.id = j.id"
+        " FOR UPDATE)",
+        "WITH a AS (SELECT 1 AS i), c AS (SELECT id FROM jobs, a WHERE id = i FOR UPDATE OF jobs)"
+        " SELECT * FROM c",
+    ):
+        with pytest.raises(errors.Error) as caught:
+            twin.louver.execute(sql)
+        assert caught.value.code == "postgres.refused", sql
