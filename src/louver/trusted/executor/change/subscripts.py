@@ -7,7 +7,9 @@ set to something of itself, the subscripts and the value. What runs is the user'
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
+from louver import errors
 from louver.trusted.executor.change.statement_parts import Words
 from louver.trusted.planner.sql import lexer
 
@@ -22,20 +24,38 @@ def judged(words: Words, verb: int) -> Words:
     if words.keyword(verb) != "UPDATE" or not start:
         return words
     plain, copied = "", words.tokens[start].start
-    for first, equals, last in _items(words, start):
-        opened = next((p for p in range(first, equals) if words.tokens[p].text == "["), -1)
-        if opened < 0:
+    for name, items in groupby(_items(words, start), key=lambda item: _name(words, *item[:2])):
+        parts = [*items]
+        if not name:
             continue
-        name = words.plain[words.tokens[first].start : words.tokens[opened].start]
-        pieces = [*_subscripts(words, opened, equals), f"({_text(words, equals + 1, last)})"]
+        if f"{name} = CASE WHEN (" in plain:
+            statement = "UPDATE that sets parts of a column, and others between them,"
+            raise errors.make("sql.unsupported", statement=statement)
+        pieces = [piece for item in parts for piece in _pieces(words, *item)]
         conditions = " OR ".join(f"{piece} IS NULL" for piece in pieces)
-        plain += words.plain[copied : words.tokens[first].start]
+        plain += words.plain[copied : words.tokens[parts[0][0]].start]
         plain += f"{name} = CASE WHEN {conditions} THEN {name} END"
-        copied = words.tokens[last - 1].end + 1
+        copied = words.tokens[parts[-1][2] - 1].end + 1
     if not plain:
         return words
     plain = f"{words.plain[: words.tokens[start].start]}{plain}{words.plain[copied:]}"
     return Words(plain, lexer.tokens(plain), words.parameters)
+
+
+def _opened(words: Words, first: int, equals: int) -> int:
+    return next((p for p in range(first, equals) if words.tokens[p].text == "["), -1)
+
+
+def _name(words: Words, first: int, equals: int) -> str:
+    """The column that an assignment sets a part of; "" where it sets all of one."""
+    opened = _opened(words, first, equals)
+    return words.plain[words.tokens[first].start : words.tokens[opened].start] if opened > 0 else ""
+
+
+def _pieces(words: Words, first: int, equals: int, last: int) -> list[str]:
+    """The subscripts of an assignment, and its value."""
+    opened = _opened(words, first, equals)
+    return [*_subscripts(words, opened, equals), f"({_text(words, equals + 1, last)})"]
 
 
 def _text(words: Words, first: int, last: int) -> str:

@@ -54,7 +54,9 @@ SELECT 'INDEX', n.nspname::text, c.relname::text, c.oid, pg_get_indexdef(c.oid),
     AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = c.oid)
     AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid)
 UNION ALL
-SELECT 'VIEW', n.nspname::text, c.relname::text, c.oid, '', pg_get_viewdef(c.oid)
+SELECT 'VIEW', n.nspname::text, c.relname::text, c.oid, '', concat_ws(' ', pg_get_viewdef(c.oid),
+    c.reloptions::text, (SELECT string_agg(d.oid::text, ' ') FROM pg_attrdef AS d
+    WHERE d.adrelid = c.oid))
 {_FROM} WHERE {_OURS} AND c.relkind = 'v'
 ) AS objects ORDER BY 4
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from louver import errors
 from louver.names import quoted
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.planner.sql import lexer
@@ -207,10 +208,14 @@ def view(connection: PostgresConnection, oid: int) -> str:
     row = fetched(
         connection,
         "SELECT n.nspname::text, c.relname::text, pg_get_viewdef(c.oid),"
-        " array_to_string(c.reloptions, ', ') FROM pg_class AS c"
+        " array_to_string(c.reloptions, ', '), (SELECT count(*) FROM pg_attrdef"
+        " WHERE adrelid = c.oid) FROM pg_class AS c"
         " JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = $1",
         oid,
     )[0]
+    if row[4]:
+        # CREATE VIEW, which is what is stored, does not say it.
+        raise errors.make("sql.unsupported", statement="A default of a view's column")
     options = f" WITH ({row[3]})" if row[3] else ""
     return f"CREATE VIEW {path_of(row[0], row[1])}{options} AS {row[2].rstrip('; ')}"
 

@@ -22,12 +22,14 @@ _HARMLESS = frozenset((
     "lastval", "setval", "pg_sequence_last_value", "pg_advisory_unlock",
     "pg_advisory_unlock_shared", "pg_advisory_unlock_all",
 ))  # fmt: skip
-#: Others that say something of the server's transactions, where the local engine has its own; and
-#: that run a text, or read what a text names.
+#: Others that say something of the server, its transactions or a session of it, where the local
+#: engine has its own; and that run a text, or read what a text names.
 _ELSEWHERE = frozenset((
     "txid_current", "txid_current_if_assigned", "txid_current_snapshot", "pg_current_xact_id",
     "pg_current_xact_id_if_assigned", "pg_current_snapshot", "pg_xact_status", "txid_status",
-    "pg_blocking_pids", "pg_safe_snapshot_blocking_pids",
+    "pg_blocking_pids", "pg_safe_snapshot_blocking_pids", "pg_listening_channels",
+    "pg_backend_pid", "pg_postmaster_start_time", "pg_conf_load_time", "inet_client_addr",
+    "inet_client_port", "inet_server_addr", "inet_server_port",
     "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
     "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
     "database_to_xmlschema", "database_to_xml_and_xmlschema",

@@ -28,6 +28,7 @@ from louver.trusted.vault.catalog import HomeObject
 #: Of a table with as many rows PostgreSQL's planner needs to know how they are distributed.
 _ANALYZED_ROWS = 2_000
 _WORD = re.compile(r"\w+")
+_DEPENDED_ON = "2BP01"
 _PART = "louver_finish"
 Home = tuple[str, str]
 """Schema and name of a table in the workspace."""
@@ -58,6 +59,9 @@ def finished(
             is_printed=is_printed,
         )  # fmt: skip
     except errors.Error as error:
+        if keeps and error.sqlstate == _DEPENDED_ON:
+            statement = "A TEMP table that depends on another table, as by a column of its rows,"
+            raise errors.make("sql.unsupported", statement=statement) from None
         if not readable.needs_text(error):
             raise
         reply = _run(
@@ -91,7 +95,7 @@ def _run(
     answers = {key: _without_domains(workspace, words, answer) for key, answer in answers.items()}
     targets = {key: _target(*key) for key in answers}
     end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
-    dropped = [f"DROP TABLE {target} CASCADE" for target in targets.values()] if keeps else []
+    dropped = _dropped(views, targets) if keeps else []
     last: list[Statement] = [(text, []) for text in (*dropped, *end)]
     limited: list[Statement] = [(text, []) for text in limits]
     steps: list[Statement] = [(f"SAVEPOINT {_PART}" if within else "BEGIN", [])]
@@ -122,6 +126,17 @@ def _run(
             if raw.state() != "idle":
                 raw.run([(text, []) for text in _undoing(within)])
         raise
+
+
+def _dropped(views: Sequence[HomeObject], targets: Mapping[Home, str]) -> list[str]:
+    """What drops views and tables, and nothing that depends on them: it would be lost with them."""
+    texts = []
+    for view in reversed(views):
+        # Of several functions of a name each has its arguments in it.
+        name = view.name if "(" in view.name else quoted(view.name)
+        kind = "VIEW" if view.kind == "VIEW" else "ROUTINE"
+        texts.append(f"DROP {kind} {quoted(view.schema or 'public')}.{name}")
+    return [*texts, *(f"DROP TABLE {target}" for target in targets.values())]
 
 
 def _fill(

@@ -1,0 +1,86 @@
+"""What views, temporary tables and parts of arrays keep, beside plaintext PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from louver import errors
+from tests.local_postgres.twin import PostgresTwin
+
+FAILS = "DROP FUNCTION absent"  # what was declared is read again after it
+
+
+@pytest.fixture
+def twin() -> Iterator[PostgresTwin]:
+    twin = PostgresTwin()
+    twin.both("CREATE TABLE t(a integer ENC, b text ENC DEFAULT 'T', c integer[] ENC, d int[] ENC)")
+    twin.both("INSERT INTO t VALUES (1, 'x', '{1,2,3}', '{4,5}')")
+    twin.both("CREATE VIEW v AS SELECT a, b FROM t WHERE a < 10")
+    yield twin
+    twin.close()
+
+
+@pytest.mark.parametrize("again", ["fails", "reopens"])
+@pytest.mark.parametrize("option", ["local", "cascaded"])
+def test_options_of_views_stay(twin: PostgresTwin, option: str, again: str) -> None:
+    def later() -> None:
+        if again == "fails":
+            assert not twin.differs(FAILS)
+        else:
+            twin.reopen()
+
+    assert not twin.differs(f"ALTER VIEW v SET (check_option = {option})")
+    later()
+    assert not twin.differs("INSERT INTO v VALUES (11)")
+    assert not twin.differs("ALTER VIEW v RESET (check_option)")
+    later()
+    assert not twin.differs("INSERT INTO v VALUES (12)")
+    assert not twin.differs("SELECT a FROM t ORDER BY a")
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "TABLE"])
+def test_defaults_of_views_are_refused(twin: PostgresTwin, kind: str) -> None:
+    """What is stored of a view would not say them, so that the next session had others."""
+    with pytest.raises(errors.Error) as caught:
+        twin.louver.execute(f"ALTER {kind} v ALTER b SET DEFAULT 'V'")
+    assert caught.value.code == "sql.unsupported"
+    assert not twin.differs("INSERT INTO v(a) VALUES (2)")
+    assert not twin.differs("SELECT a, b FROM t ORDER BY a")
+
+
+@pytest.mark.parametrize("column", ["r t", "r t[]", "r v"])
+def test_temporary_tables_of_rows_of_others_are_refused(twin: PostgresTwin, column: str) -> None:
+    """The other table is not where temporary ones are, so that the column was lost."""
+    for sql in (f"CREATE TEMP TABLE u({column})", "CREATE TEMP TABLE u AS SELECT t AS r FROM t"):
+        with pytest.raises(errors.Error) as caught:
+            twin.louver.execute(sql)
+        assert caught.value.code == "sql.unsupported"
+        assert twin.on_louver("SELECT * FROM u").state == "42P01"
+    for sql in ("CREATE TEMP TABLE u AS SELECT * FROM v", "INSERT INTO u SELECT a, b FROM t"):
+        assert not twin.differs(sql)
+    assert not twin.differs("SELECT * FROM u")
+
+
+def test_parts_of_one_column(twin: PostgresTwin) -> None:
+    for sql in (
+        "UPDATE t SET c[1] = 5, c[3] = 7 WHERE a = 1",
+        "UPDATE t SET c[1] = 6, d[1] = 8, d[2] = 9, b = 'y' WHERE a = 1",
+        "UPDATE t SET c[1:2] = '{8,9}', c[3] = 4",
+        "UPDATE t SET a = 2, c[2] = 1, c[4] = NULL, d = '{}' WHERE b = 'y'",
+    ):
+        assert not twin.differs(sql), sql
+        assert not twin.differs("SELECT * FROM t"), sql
+    with pytest.raises(errors.Error) as caught:
+        twin.louver.execute("UPDATE t SET c[1] = 5, a = 7, c[2] = 8")
+    assert caught.value.code == "sql.unsupported"
+
+
+@pytest.mark.parametrize("call", ["pg_listening_channels", "pg_backend_pid", "inet_server_port"])
+def test_what_a_server_says_of_itself_is_not_the_private_ones(
+    twin: PostgresTwin, call: str
+) -> None:
+    with pytest.raises(errors.Error) as caught:
+        twin.louver.execute(f"SELECT {call}()")
+    assert caught.value.code == "postgres.refused"
