@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import louver
+from louver.names import quoted
 from louver.trusted.client.connect import open_session
 from louver.trusted.client.dbapi import Connection
 from tests.client.harness import connection, key_file
@@ -67,9 +68,9 @@ def chain(random: Random, mine: Any, theirs: Any, others: list[tuple[Any, Any]])
         names = [name for name, _ in typed]
         if len(set(names)) < len(names):
             break  # Two columns of one name: no operation could name them.
-        numbers = [f'"{n}"' for n, t in typed if t in NUMBERS]
-        texts = [f'"{n}"' for n, t in typed if t in TEXTS]
-        every = [f'"{n}"' for n in names]
+        numbers = [quoted(n) for n, t in typed if t in NUMBERS]
+        texts = [quoted(n) for n, t in typed if t in TEXTS]
+        every = [quoted(n) for n in names]
         columns = random.sample(every, random.randint(1, len(every)))
         number = random.choice(numbers) if numbers else "1"
         text = random.choice(texts) if texts else "'it'"
@@ -124,9 +125,12 @@ def joined(
     right = right[0].set_alias("r r"), right[1].set_alias("r r")
     if shared:
         name = random.choice(shared)
-        condition = random.choice([name, f'l."{name}" = "r r"."{name}"'])
+        own = quoted(name)
+        both = f'l.{own} = "r r".{own}'
+        condition = random.choice([name, both]) if name.isidentifier() else both
     else:
-        condition = f'l."{theirs.columns[0]}"::VARCHAR = "r r"."{right[1].columns[0]}"::VARCHAR'
+        first, second = quoted(theirs.columns[0]), quoted(right[1].columns[0])
+        condition = f'l.{first}::VARCHAR = "r r".{second}::VARCHAR'
     return left[0].join(right[0], condition, how), left[1].join(right[1], condition, how)
 
 

@@ -171,7 +171,10 @@ class Draw:
         forms = [("*", plain), (f"* REPLACE ({self.dice.choice(same)} AS {name})", plain),
                  (f"* RENAME ({name} AS zz)", renamed),
                  (f"COLUMNS('^{name}$')", {name: plain[name]}),
-                 (f"q.*, {self.constant('BIGINT')} AS zz", {**plain, "zz": "BIGINT"})]  # fmt: skip
+                 ]  # fmt: skip
+        if "zz" not in plain:
+            added = f"q.*, {self.constant('BIGINT')} AS zz"
+            forms.append((added, {**plain, "zz": "BIGINT"}))
         if rest:
             forms += [(f"* EXCLUDE ({name})", rest), (f"COLUMNS(c -> c <> '{name}')", rest)]
         star, given = self.dice.choice(forms)

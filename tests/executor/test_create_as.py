@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -114,6 +115,11 @@ def test_the_copy_is_kept_as_well_as_what_it_is_computed_from(
                 twin.louver.execute(sql)
             assert twin.sent() <= sent + 1, "the version of the catalog at most"
             refused += 1
+            continue
+        if by and not allows(levels[by], "access"):
+            # The lengths of what is copied may tell which rows there are.
+            with suppress(errors.LeakageRefused):
+                twin.louver.execute(sql)
             continue
         twin.run(sql)
         twin.run(f"FROM c{number}")

@@ -264,6 +264,8 @@ class Definitions:
         using = self.dice.choice(
             ("", "", f" USING TRY_CAST({col.name} AS {cast(type_)})", " USING NULL")
         )
+        if col.required and using == " USING NULL":
+            using = ""  # DuckDB leaves NULLs in it
         return f"ALTER {col.name} TYPE {cast(type_)}{using}", lambda: setattr(col, "type", type_)
 
     def _default(self, table: Tab) -> tuple[str, Effect]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from louver.trusted.executor import select
 from louver.trusted.executor.change import flow, narrowing, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.state import Verdict
@@ -76,6 +77,8 @@ def keep(
     # The rows of a file that lies elsewhere are not in the catalog.
     if verdict is None or any(other.lake for other in tables):
         return
+    # How else rows are read may depend on how many there are.
+    exact = plan.rows is not None and not select.by_keys(plan.rows)
     known = Known(
         plan,
         verdict,
@@ -83,7 +86,7 @@ def keep(
         context.planning,
         context.local.revision,
         context.catalog.path,
-        tuple(map(_basis, tables)),
+        tuple(_basis(other, exact=exact) for other in tables),
         *_values(words, shape, plan),
     )
     plans = context.state.cache(_Plans).by_text
@@ -116,9 +119,11 @@ def _class(value: object) -> str:
     return lexer.with_parameters(_NOTHING, [value]).key
 
 
-def _basis(table: Table) -> tuple[Any, ...]:
-    """What plans rest on, of a table: also, roughly, how many rows it has."""
-    return (*basis(table), table.row_count.bit_length())
+def _basis(table: Table, *, exact: bool) -> tuple[Any, ...]:
+    """What plans rest on, of a table: also how many rows it has, roughly or not. Were it rough
+    where a plan was chosen by it, a server could tell whether a plan is an earlier one.
+    """
+    return (*basis(table), exact, table.row_count if exact else table.row_count.bit_length())
 
 
 def _holds(
@@ -136,4 +141,4 @@ def _holds(
         return False
     tables = (context.catalog.tables.get(entry[0]) for entry in known.basis)
     pairs = zip(tables, known.basis, strict=True)
-    return all(table is not None and _basis(table) == entry for table, entry in pairs)
+    return all(t is not None and _basis(t, exact=entry[-2]) == entry for t, entry in pairs)
