@@ -84,3 +84,21 @@ def test_what_a_server_says_of_itself_is_not_the_private_ones(
     with pytest.raises(errors.Error) as caught:
         twin.louver.execute(f"SELECT {call}()")
     assert caught.value.code == "postgres.refused"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO w (id, n) SELECT 12, 9223372036854775807 + s.n FROM w AS s WHERE s.id = 99",
+        "INSERT INTO w (id, n) SELECT 2147483648, s.n FROM w AS s WHERE s.id = 99",
+        "INSERT INTO w (id, n) SELECT 1 / 0, s.n FROM w AS s WHERE s.id = $1",
+        "INSERT INTO w (id, n) SELECT s.n / 0, s.n FROM w AS s WHERE s.id = 99 RETURNING *",
+        "INSERT INTO w (id, n) SELECT 1, 1 WHERE NOT EXISTS (SELECT 1 FROM w) RETURNING *",
+        "UPDATE w SET n = 1 / 0 WHERE id = 99",
+        "SELECT count(*), sum(n) FROM w WHERE id = 99 AND n > 1 / 0",
+    ],
+)
+def test_constants_are_computed_where_no_row_gets_them(twin: PostgresTwin, sql: str) -> None:
+    """PostgreSQL raises then when it plans."""
+    twin.both("CREATE TABLE w(id integer ENC, n bigint ENC)")
+    assert not twin.differs(sql, [99] if "$1" in sql else [])

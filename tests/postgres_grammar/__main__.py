@@ -19,7 +19,7 @@ LENGTH = 80
 """Statements of one session."""
 #: Louver's own refusals: no answer is wrong where one of these is given.
 _REFUSED = ("leak.", "sql.unsupported", "value.form", "engine.", "postgres.nan", "join.", "local.")
-_RACES = ("catalog.conflict", "server.conflict")
+_RACES = ("catalog.conflict", "server.conflict", "server.locked")
 
 
 def interleaved(
@@ -27,17 +27,19 @@ def interleaved(
 ) -> list[str]:
     """Several clients on one database: what differed, with all statements before it.
 
-    While one is in a transaction, others change tables that it has not met. On both sides a
-    transaction sees the state of its beginning.
+    While one is in a transaction, others change tables that it has not met. At READ COMMITTED they
+    change none while one's transaction has changed something: until then it sees what they do.
     """
     random = Random(seed)
     drawn, lines, history = Statements(random), [], []
     twins = [PostgresTwin(profile)]
     twins += [PostgresTwin(profile, beside=twins[0]) for _ in range(clients - 1)]
     met: list[set[str]] = [set() for _ in twins]
+    level = random.choice(("repeatable read", "read committed"))
+    changed = [False for _ in twins]
     try:
         for twin in twins:
-            twin.plain.execute("SET default_transaction_isolation = 'repeatable read'")
+            twin.both(f"SET default_transaction_isolation = '{level}'")
         for number in range(4):
             sql = drawn.create(f"t{number}")
             history.append(sql)
@@ -56,14 +58,17 @@ def interleaved(
             reads = step.sql.startswith(("SELECT", "WITH"))
             if names & others and not reads:
                 continue
+            follows = level == "read committed"
+            if follows and not reads and any(changed[:chosen] + changed[chosen + 1 :]):
+                continue
             # Beside an open transaction a race for the catalog, or for what is kept of a table, may
             # be lost.
             within = any(other.within for other in twins)
             refusals = (*_REFUSED, *_RACES) if within else _REFUSED
             differs, refusal = twin.refused_or_differs(step.sql, refusals, step.parameters)
-            if step.sql == "BEGIN":
-                # Of Louver's transactions the state is that of BEGIN.
-                twin.plain.execute("SELECT 1")
+            changed[chosen] = twin.within and (
+                changed[chosen] or not (reads or step.sql == "BEGIN")
+            )
             met[chosen] = (met[chosen] | names) if twin.within else set()
             history.append(f"[{chosen}] {step.sql} {list(step.parameters) or ''}")
             counts["refused: " + refusal if refusal else step.sql.partition(" ")[0]] += 1

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -171,10 +172,10 @@ def plain(value: Any) -> Any:
 
 @lru_cache(4096)
 def _tree(sql: str) -> exp.Expr | None:
-    try:
-        return sqlglot.parse_one(sql, dialect="duckdb")
-    except sqlglot.errors.SqlglotError:
-        return None
+    for dialect in ("duckdb", "postgres"):
+        with suppress(sqlglot.errors.SqlglotError):
+            return sqlglot.parse_one(sql, dialect=dialect)
+    return None
 
 
 def _secret(node: exp.Expr) -> bool:
