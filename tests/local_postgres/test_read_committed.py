@@ -163,3 +163,120 @@ def test_sequences_and_temporary_tables(twins: tuple[PostgresTwin, PostgresTwin]
     same(first, "BEGIN", "CREATE TEMP TABLE v(a integer)", ALL, "INSERT INTO v VALUES (3)")
     same(second, "UPDATE t SET n = 11 WHERE id = 1")
     same(first, "SELECT * FROM v", "COMMIT", "SELECT * FROM v", ALL)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE t SET n = n + 1 WHERE id = 1",
+        "DELETE FROM t WHERE id = 1 AND n >= 10",
+        "INSERT INTO t VALUES (1, 1, 'b') ON CONFLICT (id) DO UPDATE SET n = t.n + 1",
+        "SELECT n FROM t WHERE id = 1 FOR UPDATE",
+        "UPDATE t SET n = n + 1 WHERE n < 25",
+    ],
+)
+@pytest.mark.parametrize(
+    "before",
+    [
+        ["UPDATE t SET n = 0 WHERE id = 3"],
+        ["INSERT INTO t VALUES (7, 70, 'g'), (8, 80, 'h')", ALL, "DELETE FROM t WHERE id = 7"],
+        ["SELECT s FROM t WHERE id = 2 FOR UPDATE", "UPDATE t SET s = s || 'x' WHERE id = 2"],
+        ["DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (3, 33, 'z') RETURNING *"],
+    ],
+)
+def test_a_later_change_waits_and_goes_on(
+    twins: tuple[PostgresTwin, PostgresTwin], change: str, before: list[str]
+) -> None:
+    """What a transaction has changed it changes again, before the change that was outrun."""
+    first, second = twins
+    same(first, "CREATE TABLE u(id integer ENC)", "INSERT INTO t VALUES (0, -9, ''), (99, 999, '')")
+    for twin in twins:  # each has its numbers for rows, and what is opened is open
+        same(twin, "UPDATE t SET n = n + 1 WHERE n < 15", "UPDATE t SET n = n - 1 WHERE n < 15")
+        same(twin, ALL)
+    same(second, "BEGIN", *before, "INSERT INTO u VALUES (1)")
+    same(first, "UPDATE t SET n = n + 4 WHERE id = 1", "INSERT INTO t VALUES (6, 5, 'new')")
+    same(second, change, ALL, "UPDATE t SET n = n + 1 WHERE id = 6", ALL, "COMMIT", ALL)
+    same(first, ALL, "SELECT * FROM u")
+
+
+def test_what_cannot_be_repeated_has_lost(twins: tuple[PostgresTwin, PostgresTwin]) -> None:
+    """What the transaction changed before ends otherwise now: it is its user's to run again."""
+    first, second = twins
+    second.louver.execute("BEGIN")
+    second.louver.execute("UPDATE t SET n = n + 1 WHERE id = 3")
+    engine = second.louver._session.context.engine
+    first.louver.execute("UPDATE t SET n = 11 WHERE id = 1")
+    own = engine._journal.steps
+    statement, reply = own[-1]
+    own[-1] = statement, ("UPDATE 5", *reply[1:]) if reply else ("UPDATE 5", [], [])
+    with pytest.raises(errors.Error) as caught:
+        second.louver.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+    assert caught.value.sqlstate == "40001"
+    with pytest.raises(errors.Error) as caught:
+        second.louver.execute(ALL)
+    assert caught.value.sqlstate == "25P02"
+    second.louver.execute("ROLLBACK")
+    rows = second.louver.execute("SELECT id, n FROM t ORDER BY id").fetchall()
+    assert rows == [(1, 11), (2, 20), (3, 30)]
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_other_levels_have_lost(twins: tuple[PostgresTwin, PostgresTwin], level: str) -> None:
+    first, second = twins
+    same(second, f"BEGIN ISOLATION LEVEL {level}", "UPDATE t SET n = 0 WHERE id = 3")
+    same(first, "UPDATE t SET n = 11 WHERE id = 1")
+    same(second, "UPDATE t SET n = n + 1 WHERE id = 1", "ROLLBACK", ALL)
+
+
+def test_many_clients_move_between_rows(twins: tuple[PostgresTwin, PostgresTwin]) -> None:
+    """Transactions of several changes in ever the same order lose nothing and never fail."""
+    first, _ = twins
+    first.louver.execute("UPDATE t SET n = -1000 WHERE id = 1")
+    first.louver.execute("UPDATE t SET n = 1060 WHERE id = 2")
+    first.louver.execute("UPDATE t SET n = 30 WHERE id IN (1, 2)")
+    raised, here = list[errors.Error](), threading.Barrier(4)
+
+    def move(number: int) -> None:
+        keys = str(shared.key_file())
+        try:
+            with louver.connect(first.url, keys=keys, language="postgres") as connection:
+                connection.execute("UPDATE t SET s = 'here' WHERE id = 3")
+                here.wait()
+                for _ in range(8):
+                    connection.execute("BEGIN")
+                    ((held,),) = connection.execute(KEY, [1]).fetchall()
+                    amount = held % 3 + number
+                    connection.execute("UPDATE t SET n = n - $1 WHERE id = 1", [amount])
+                    connection.execute("UPDATE t SET n = n + $1 WHERE id = 2", [amount])
+                    connection.execute("UPDATE t SET s = 'moved' WHERE id = 3")
+                    connection.execute("COMMIT")
+        except errors.Error as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=move, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert raised == []
+    assert first.on_louver("SELECT sum(n) FROM t").rows == [(90,)]
+
+
+@pytest.mark.parametrize(
+    "upsert",
+    [
+        "INSERT INTO t VALUES (5, 0, '') ON CONFLICT (id) DO UPDATE SET n = t.n + 1",
+        "INSERT INTO t VALUES (5, 0, ''), (6, 0, '') ON CONFLICT DO NOTHING RETURNING id",
+        "INSERT INTO t SELECT 5, 0, '' ON CONFLICT (id) DO UPDATE SET n = t.n + excluded.n",
+    ],
+)
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ"])
+def test_a_key_that_is_not_seen_yet(
+    twins: tuple[PostgresTwin, PostgresTwin], upsert: str, level: str
+) -> None:
+    """Another one has written it since: no duplicate, but a race."""
+    first, second = twins
+    same(second, "UPDATE t SET n = n WHERE id = 3", ALL)
+    same(second, f"BEGIN ISOLATION LEVEL {level}", ALL, "UPDATE t SET n = 31 WHERE id = 3")
+    same(first, "INSERT INTO t VALUES (5, 50, 'e')")
+    same(second, upsert, ALL, "COMMIT", ALL)

@@ -206,7 +206,7 @@ def seeing(
     """Run a statement of an open transaction on the state that it is to see; one that is known by
     its text has no ``handler``.
     """
-    if not context.state.follows:
+    if not (context.in_transaction and (context.state.follows or context.state.follows_on)):
         return run()
     from louver.trusted.executor.postgres import language, snapshots
 

@@ -13,6 +13,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.object_texts import built_of
 from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.state import Growth
+from louver.trusted.executor.table_basis import require_same
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState
 from louver.untrusted.engines.engine import Nesting
@@ -32,6 +33,24 @@ def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | Non
         context.ledger.refresh()
     if not context.backend.catalog_counts:
         context.storage.refresh(_named(context.catalog, tokens))
+
+
+def join(context: Context, seen: PinState) -> None:
+    """Take over what others have added to the catalog for their rows, in a transaction that has
+    changed rows itself, and begun anew after ``seen``; `catalog.conflict` where more is otherwise.
+    """
+    state, own = context.state, context.catalog
+    if context.store.current_version() == own.version:
+        return
+    loaded = context.store.load(seen)
+    require_same(own, loaded)
+    sequences.carry(context, loaded)
+    loaded.objects += [item for item in own.objects if item.temporary]
+    saved = loaded.copy()
+    saved.path = own.path
+    state.growth.into(loaded, own)
+    adopt(context, loaded, schema_changed=False)
+    state.saved = saved
 
 
 def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
@@ -74,6 +93,8 @@ def fix_state(context: Context, *, serializable: bool = False, known: bool = Fal
         if serializable and isinstance(engine, Nesting):
             engine.serialize()
         if known:
+            if isinstance(engine, Nesting):
+                engine.remember()
             context.store.versions.expect(context.catalog.version)
         else:
             refresh(context, seen=seen)

@@ -41,7 +41,7 @@ from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.server_storage import ServerStorage
 from louver.trusted.executor.storage import Parts, Storage
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.dialect import speaking
+from louver.trusted.planner.sql.dialect import speaking, spoken
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
 
@@ -330,6 +330,9 @@ def _is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:
     used up.
     """
     verb, *words = (fold(t.text) for t in tokens if t.token_type != TokenType.STRING)
+    if spoken().fails_whole and keyword(verb) in _CHANGES:
+        # All of it is one transaction, and there are neither files nor data frames.
+        return not context.in_transaction
     own = _REPEATABLE.get(verb)
     if own is None or context.in_transaction or context.local.files.frames.known:
         return False

@@ -66,6 +66,7 @@ def follow(context: Context) -> None:
     statement, which raises `catalog.conflict` where it is not under this catalog.
     """
     _engine(context).begin_anew()
+    _engine(context).remember()
     context.store.versions.expect(context.catalog.version)
 
 

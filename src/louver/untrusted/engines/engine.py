@@ -174,6 +174,24 @@ class Nesting(Protocol):
         """
         ...
 
+    def remember(self) -> None:
+        """From here on keep what the transaction does, so that it can be done again."""
+        ...
+
+    def forget(self) -> None:
+        """What the open transaction does cannot be done again."""
+        ...
+
+    def remembered(self) -> int | None:
+        """How many statements are kept; None where they are not all of it."""
+        ...
+
+    def repeat(self, count: int) -> None:
+        """Begin the transaction anew and do so many statements again: `server.conflict` if one of
+        them ends otherwise, and then nothing is left of it.
+        """
+        ...
+
     def add_savepoint(self, number: int) -> None:
         """Set a savepoint in the open transaction."""
         ...

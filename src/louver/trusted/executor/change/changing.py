@@ -69,7 +69,13 @@ def change(
         if judged is not words:
             plan = replace(plan, each=None)
         known.keep(context, words, plain.key, shape, table, plan)
-    answer = _executed(context, words, shape, plan)
+    try:
+        answer = _executed(context, words, shape, plan)
+    except errors.IntegrityError as error:
+        within = context.in_transaction and spoken().fails_whole
+        if within and statement_parts.is_key_of_conflict(words, error):
+            raise errors.make("catalog.conflict") from error
+        raise
     if plan.each is not None and text.parameters:
         from louver.trusted.executor.change import repeated_changes
 

@@ -137,6 +137,18 @@ def verb_place(words: Words) -> int:
     return min(places)
 
 
+def is_key_of_conflict(words: Words, error: errors.Error) -> bool:
+    """Whether the server's refusal of a key is of one that ON CONFLICT is about: rows with it are
+    there, and the transaction does not see them.
+    """
+    first = words.find("CONFLICT") + 1
+    if not first or words.tokens[first].text != "(":
+        return bool(first)
+    last = next(p for p in range(first, len(words.tokens)) if words.tokens[p].text == ")")
+    names = [fold(t.text) for t in words.tokens[first + 1 : last] if t.text != ","]
+    return f"key ({', '.join(names)})=" in fold(str(error))
+
+
 def qualified(words: Words, position: int) -> tuple[str, str, int]:
     """Schema ("" where none is named) and name at a place, and the place after it."""
     parts: list[str] = []

@@ -150,6 +150,10 @@ def upsert(context: Context, item: Upsert, source: pa.Table | None, verdict: Ver
         return rehearsing.rehearsed_and_sent(context, words, plan, held, clock, also_filled)
     except errors.IntegrityError as error:
         # Another client may have written one of the keys since they were looked up.
+        if context.in_transaction and context.local.dialect.fails_whole:
+            if not statement_parts.is_key_of_conflict(item.words, error):
+                raise
+            raise errors.make("catalog.conflict") from error
         if context.in_transaction or _row_ids(key_rows.with_tags(context, table, tags)) == _row_ids(
             rows
         ):

@@ -96,7 +96,7 @@ def send(context: Context, name: str, payload: str) -> None:
             return
         own.sent[name, payload] = len(context.state.savepoints)
     values = (pseudonyms.channel(context, name), sealed)
-    context.engine.query(Statement(context.backend.session_call("pg_notify"), values))
+    context.engine.query(Statement(context.backend.session_call("pg_notify"), values, "write"))
 
 
 def _later(context: Context, listens: bool, name: str) -> None:

@@ -196,7 +196,7 @@ def lock(context: Context, table: Table, row_ids: list[int], clause: Clause) -> 
     numbers = {} if few else {"louver_locked": pa.table({"row_id": pa.array(row_ids, pa.int64())})}
     sql = context.backend.lock_rows(table, len(row_ids) if few else 0, "".join(numbers), how)
     try:
-        statement = Statement(sql, tuple(row_ids) if few else (), tables=numbers)
+        statement = Statement(sql, tuple(row_ids) if few else (), "write", numbers)
         locked = set(context.engine.query(statement).column(0).to_pylist())
     except errors.Error as error:
         if error.code == "server.locked" and clause.wait == "NOWAIT":

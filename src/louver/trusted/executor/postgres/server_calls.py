@@ -22,7 +22,7 @@ from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.postgres_types import own_type
-from louver.untrusted.engines.engine import Messaging
+from louver.untrusted.engines.engine import Messaging, Nesting
 from louver.wire.messages import Statement
 
 _UNLOCK_ALL = "pg_advisory_unlock_all"
@@ -166,7 +166,9 @@ def _before_reading(context: Context, name: str, key: tuple[int], *, within: boo
 
 def _ask(context: Context, name: str, key: tuple[int, ...]) -> bool:
     sql = context.backend.session_call(name)
-    met = context.engine.query(Statement(sql, key)).column(0)[0].as_py()
+    met = context.engine.query(Statement(sql, key, "write")).column(0)[0].as_py()
+    if isinstance(context.engine, Nesting):
+        context.engine.forget()  # a lock of the session would be taken twice
     return bool(met)
 
 

@@ -4,6 +4,9 @@ A transaction is REPEATABLE READ on the server from the first statement on that 
 something. Before that nothing is lost when the server's transaction begins anew: for the first
 statement of any, and for each one at READ COMMITTED, so that it sees what others have committed by
 then. A change that others were faster than runs again in the same way.
+
+At READ COMMITTED a later change runs again too: the server's transaction begins anew, does what it
+did before, each statement with the same outcome, and the change sees what others have left.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from louver import errors
-from louver.trusted.executor import transaction
+from louver.trusted.executor import seen_state, transaction
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.schema import sequences
+from louver.untrusted.engines.engine import Nesting
 
 Done = TypeVar("Done")
 _PATIENCE_S = 30.0
@@ -28,8 +33,10 @@ def seeing(context: Context, run: Callable[[], Done], *, reads: bool, stays: boo
     itself, ``stays`` that what it contains are statements of their own, if anything.
     """
     state = context.state
-    if stays or state.aborted or not state.follows:
+    if stays or state.aborted or not (state.follows or state.follows_on):
         return run()
+    if not state.follows:
+        return _repeating(context, run)
     goes_on, state.follows = state.follows_on, False
     state.anew = True
     try:
@@ -44,8 +51,42 @@ def seeing(context: Context, run: Callable[[], Done], *, reads: bool, stays: boo
 
 
 def _outlasting(context: Context, run: Callable[[], Done]) -> Done:
-    end, longest_ms = time.monotonic() + _PATIENCE_S, _FIRST_WAIT_MS
     transaction.follow(context)
+    return _again(context, run, lambda _: transaction.begin_anew(context))
+
+
+def _repeating(context: Context, run: Callable[[], Done]) -> Done:
+    """Run a statement of a transaction that has changed something."""
+    state, engine = context.state, context.engine
+    count = engine.remembered() if isinstance(engine, Nesting) else None
+    # What a savepoint, or the local engine, would have to go back to is not repeated.
+    if count is None or state.savepoints or state.redefined or context.local.temporary.names:
+        state.follows_on = False
+        return run()
+    catalog, position = state.catalog, context.store.position()
+    claims = state.cache(sequences.Claims).pending()
+
+    def renew(failure: errors.Error) -> None:
+        nonlocal catalog
+        if state.catalog is not catalog or not isinstance(engine, Nesting):
+            raise failure
+        context.store.return_to(position)
+        state.cache(sequences.Claims).return_to(claims)
+        try:
+            seen = context.store.pin.read()
+            engine.repeat(count)
+            seen_state.join(context, seen)
+        except errors.Error:
+            raise failure from None
+        state.aborted, catalog = False, state.catalog
+
+    return _again(context, run, renew)
+
+
+def _again(
+    context: Context, run: Callable[[], Done], renew: Callable[[errors.Error], None]
+) -> Done:
+    end, longest_ms = time.monotonic() + _PATIENCE_S, _FIRST_WAIT_MS
     while True:
         try:
             return run()
@@ -53,6 +94,7 @@ def _outlasting(context: Context, run: Callable[[], Done]) -> Done:
             outrun = error.code == "catalog.conflict" or transaction.lost(context, error)
             if not outrun or not context.in_transaction or time.monotonic() > end:
                 raise
+            failure = error
         time.sleep(secrets.randbelow(longest_ms) / 1000)
         longest_ms = min(2 * longest_ms, _LONGEST_WAIT_MS)
-        transaction.begin_anew(context)
+        renew(failure)

@@ -35,6 +35,7 @@ from louver.untrusted.engines.postgres.control_texts import (
 )
 from louver.untrusted.engines.postgres.counting import Counted
 from louver.untrusted.engines.postgres.failures import translated
+from louver.untrusted.engines.postgres.journal import Journal
 from louver.untrusted.engines.postgres.messaging import Messaging
 from louver.untrusted.engines.postgres.nested import Nested
 from louver.untrusted.engines.postgres.opening import opened
@@ -86,6 +87,7 @@ class PostgresEngine(Nested, Messaging, Counted):
         self._stream: PortalStream | None = None
         self._sides: list[PostgresEngine] = []
         self._waiting: list[Waiting] = []
+        self._journal = Journal()
 
     def side(self) -> PostgresEngine:
         """A second connection, opened when it is used, and closed together with this one."""
@@ -181,11 +183,6 @@ class PostgresEngine(Nested, Messaging, Counted):
         step = guarded(*self._text(statement), outcome, writes=writes)
         self._wait(Waiting(step, writes, otherwise))
 
-    def catch_up(self) -> None:
-        """Send what waits."""
-        if self._waiting:
-            self._send_all([], writes=False)
-
     def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Insert Arrow rows into the server table with this (quoted) SQL name, by column name."""
         if isinstance(rows, pa.Table):
@@ -205,6 +202,7 @@ class PostgresEngine(Nested, Messaging, Counted):
         self.catch_up()
         self.in_transaction = True
         self._defines = self._serializable = self._ends = False
+        self._journal.forget()
 
     def commit(self) -> None:
         """Commit the open transaction; when that fails, it is rolled back."""
@@ -274,13 +272,10 @@ class PostgresEngine(Nested, Messaging, Counted):
         return values.with_inputs(sql, statement.constants, statement.tables)
 
     def _run(self, statement: Statement) -> Reply:
-        return self._send(*self._text(statement), writes=statement.kind != "query")
+        writes = statement.kind != "query"
+        return self._send_all([self._text(statement)], writes=writes, reads=not writes)[0]
 
-    def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
-        """Run one statement, in one round trip with what opens its transaction and what waits."""
-        return self._send_all([(sql, bound)], writes=writes)[0]
-
-    def _send_all(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
+    def _send_now(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
         self._settle()
         fresh = self._is_fresh
         again = self._session is not None
@@ -353,6 +348,7 @@ class PostgresEngine(Nested, Messaging, Counted):
     def _copy(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._settle()
         self._enter()
+        self._journal.forget()
         fields = [values.sent(pa.array([], field.type)) for field in schema]
         names = ", ".join('"' + name.replace('"', '""') + '"' for name in schema.names)
         sql = f"COPY {table} ({names}) FROM STDIN (FORMAT binary)"

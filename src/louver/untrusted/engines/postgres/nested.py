@@ -1,4 +1,4 @@
-"""Savepoints of a server's transaction, and the isolation that it begins with.
+"""Savepoints of a server's transaction, the isolation that it begins with, and what it did again.
 
 They have numbers: a name of the user's would be read by the server.
 """
@@ -9,7 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from louver.untrusted.engines.postgres.pipeline import Reply, Waiting
+from louver import errors
+from louver.untrusted.engines.postgres.journal import Journal, is_same
+from louver.untrusted.engines.postgres.pipeline import Reply, Step, Waiting
 
 
 class Nested(ABC):
@@ -20,11 +22,18 @@ class Nested(ABC):
     _begun: bool
     #: whether the next statement ends the transaction, and begins another one
     _ends: bool
+    _journal: Journal
     _waiting: list[Waiting]
 
+    in_transaction: bool
+
     @abstractmethod
-    def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
-        """Send a statement with what waits before it."""
+    def _send_now(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
+        """Send statements with what waits before them."""
+
+    @abstractmethod
+    def _outrun(self, detail: str) -> errors.Error:
+        """The error of one that has lost a race."""
 
     @abstractmethod
     def _settle(self) -> None:
@@ -40,6 +49,50 @@ class Nested(ABC):
         self._waiting.clear()
         self._defines = False
         self._ends = self._begun
+
+    def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
+        """Run one statement, in one round trip with what opens its transaction and what waits."""
+        return self._send_all([(sql, bound)], writes=writes)[0]
+
+    def _send_all(self, last: Sequence[Step], *, writes: bool, reads: bool = False) -> list[Reply]:
+        """Send statements with what waits, and remember them but those that only read."""
+        waiting = [*self._waiting]
+        replies = self._send_now(last, writes=writes)
+        if self.in_transaction:
+            done = [] if reads else list(zip(last, replies, strict=True))
+            self._journal.add(waiting, done)
+        return replies
+
+    def catch_up(self) -> None:
+        """Send what waits."""
+        if self._waiting:
+            self._send_all([], writes=False)
+
+    def remember(self) -> None:
+        """See `Nesting`."""
+        self._journal.begin()
+
+    def forget(self) -> None:
+        """See `Nesting`."""
+        self._journal.forget()
+
+    def remembered(self) -> int | None:
+        """See `Nesting`."""
+        steps = self._journal.steps
+        return None if steps is None or self._waiting else len(steps)
+
+    def repeat(self, count: int) -> None:
+        """See `Nesting`."""
+        done = (self._journal.steps or [])[:count]
+        self.begin_anew()
+        try:
+            replies = self._send_now([step for step, _ in done], writes=True)
+        except errors.Error as error:
+            raise self._outrun("what it did before cannot be repeated") from error
+        pairs = zip(done, replies, strict=True)
+        if not all(is_same(before, now) for (_, before), now in pairs):
+            raise self._outrun("what it did before ends otherwise now")
+        self._journal.steps = done
 
     def add_savepoint(self, number: int) -> None:
         """See `Nesting`."""
