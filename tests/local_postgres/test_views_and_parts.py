@@ -50,6 +50,21 @@ def test_defaults_of_views_are_refused(twin: PostgresTwin, kind: str) -> None:
     assert not twin.differs("SELECT a, b FROM t ORDER BY a")
 
 
+def test_restarts_of_several_sequences_are_undone(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE SEQUENCE s START WITH 33",
+        "CREATE TABLE w(id serial, a integer ENC DEFAULT nextval('s'), o oid ENC)",
+        "ALTER SEQUENCE s OWNED BY w.a",
+        *["INSERT INTO w DEFAULT VALUES"] * 3,
+        *["BEGIN", "TRUNCATE w RESTART IDENTITY", "INSERT INTO w DEFAULT VALUES", "ROLLBACK"] * 2,
+        "BEGIN", "ALTER SEQUENCE w_id_seq RESTART", "ALTER SEQUENCE s RESTART WITH 7",
+        "SELECT nextval('s'), nextval('w_id_seq')", "ROLLBACK",
+        "INSERT INTO w DEFAULT VALUES RETURNING *", "SELECT nextval('s'), nextval('w_id_seq')",
+        "UPDATE w SET o = id::oid", "SELECT a::oid, o FROM w WHERE a::oid > 33::oid",
+    ):  # fmt: skip
+        assert not twin.differs(sql), sql
+
+
 @pytest.mark.parametrize("column", ["r t", "r t[]", "r v"])
 def test_temporary_tables_of_rows_of_others_are_refused(twin: PostgresTwin, column: str) -> None:
     """The other table is not where temporary ones are, so that the column was lost."""

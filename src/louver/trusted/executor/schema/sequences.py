@@ -112,7 +112,8 @@ def bring_back(context: Context) -> None:
         if not committed:
             bring(local, before)
 
-    context.state.endings.append(end)
+    # What was declared otherwise first is undone last.
+    context.state.endings.insert(0, end)
 
 
 def _progress(state: SequenceState) -> int:

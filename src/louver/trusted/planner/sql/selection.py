@@ -50,7 +50,7 @@ def require_vocabulary(select: exp.Select, scope: Scope) -> None:
             raise Unsplit
         if isinstance(node, exp.TryCast):
             raise Unsplit
-        if isinstance(node, exp.Cast) and node.to.this.name not in _CAST_TYPES:
+        if isinstance(node, exp.Cast) and getattr(node.to.this, "name", "") not in _CAST_TYPES:
             raise Unsplit
         if isinstance(node, exp.Group) and set(filter(node.args.get, node.args)) - {"expressions"}:
             raise Unsplit
