@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bench.oltp import together
+from bench.oltp.statements import BATCHED
 from bench.postgres import sides
 
-FORMS = tuple(form for form in together.FORMS if together.BATCHED not in together.FORMS[form])
+FORMS = tuple(form for form in together.FORMS if BATCHED not in together.FORMS[form])
 
 
 def measured(profile: str, clients: int, rows: int, seconds: float) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from louver import errors
 from tests.tpc import harness, sources
 
 POLICY = "mixed"
-RUNS = 3
 #: Of correlated subqueries; without them plaintext PostgreSQL takes hours at SF 1.
 INDEXES = ("lineitem (l_partkey, l_suppkey)", "partsupp (ps_suppkey)", "lineitem (l_orderkey)")
 _TYPES = {"VARCHAR": "text"}
@@ -24,12 +23,12 @@ _CANCELED = "57014"
 Measured = dict[str, Any]
 
 
-def grids(section: report.Report, scale: float, limit_s: float) -> None:
+def grids(section: report.Report, scale: float, limit_s: float, runs: int) -> None:
     """Add a line and the tables of one scale."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "generated.duckdb")
         isolate.run("bench.tpc.experiment:generate", name="tpch", scale=scale, path=path)
-        figures = isolate.run("bench.postgres.tpch:measured", path=path, limit_s=limit_s)
+        figures = isolate.run("bench.postgres.tpch:measured", path=path, limit_s=limit_s, runs=runs)
     done = [item for item in figures["queries"] if "ms" in item["ours"] and "ms" in item["plain"]]
     if done:
         section.lines.append(
@@ -42,7 +41,7 @@ def grids(section: report.Report, scale: float, limit_s: float) -> None:
     section.grids += [_queries(scale, figures), _load(scale, figures)]
 
 
-def measured(path: str, limit_s: float) -> Measured:
+def measured(path: str, limit_s: float, runs: int) -> Measured:
     """The load, table by table, and of each query and side its times or why there are none."""
     loaded: list[Measured] = []
     with (
@@ -63,7 +62,7 @@ def measured(path: str, limit_s: float) -> Measured:
         for con in (plain, ours):
             con.execute(f"SET statement_timeout = '{round(limit_s * 1000)}ms'")
         queries = [
-            _query(pair, number, sql)
+            _query(pair, number, sql, runs)
             for number, sql in sources.queries(generated, sources.TPCH).items()
         ]
     return {"load": loaded, "index": indexed, "queries": queries, "limit_s": limit_s}
@@ -83,8 +82,8 @@ def _loaded(generated: Any, pair: sides.Sides, name: str, columns: Any) -> Measu
     return {"table": name, "rows": rows, "ours_s": middle - start, "plain_s": end - middle}
 
 
-def _query(pair: sides.Sides, number: int, sql: str) -> Measured:
-    """The first run of both, whose answers are compared, and then the median of those in turns."""
+def _query(pair: sides.Sides, number: int, sql: str, runs: int) -> Measured:
+    """The first run of both, whose answers are compared, and then the median of later ones."""
     plain = pair.plain.with_types()
 
     def theirs() -> list[Any]:
@@ -101,11 +100,11 @@ def _query(pair: sides.Sides, number: int, sql: str) -> Measured:
     for side, work in (("ours", ours), ("plain", theirs)):
         item = results[side]
         if "first_ms" in item:
-            runs: list[Measured] = [{} for _ in range(RUNS)]
-            for run in runs:
+            later: list[Measured] = [{} for _ in range(runs)]
+            for run in later:
                 _timed(work, run)
-            times = [run["first_ms"] for run in runs if "first_ms" in run]
-            item |= {"ms": statistics.median(times)} if times else runs[0]
+            times = [run["first_ms"] for run in later if "first_ms" in run]
+            item |= {"ms": statistics.median(times)} if times else later[0]
     return results
 
 

@@ -8,7 +8,7 @@ from bench import report
 from bench.oltp.together import MIX
 from bench.postgres import bulk, clients, section, sides, statements, tpch
 
-SMALLEST = section.Extent((40,), (1, 2), 1, 1, 0.0, (2,), 0.05, 40, 60, (), 1.0)
+SMALLEST = section.Extent((40,), (1, 2), 1, 1, 0.0, (2,), 0.05, 40, 60, (), 1.0, 1)
 
 
 @pytest.fixture(autouse=True)
