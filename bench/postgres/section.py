@@ -94,8 +94,8 @@ def _notes(extent: Extent) -> Iterator[str]:
         "as a stream of Arrow, loaded by con.load and by the driver's binary COPY; the same "
         f"{len(tpch.INDEXES)} indexes on both sides ({'; '.join(tpch.INDEXES)}). Answers are "
         f"compared in the first run; ms are medians of {extent.tpch_runs} later ones. A query of "
-        f"either side ends after {extent.limit_s:g} s (statement_timeout), and is then shown so and not "
-        "part of the median."
+        f"either side ends after {extent.limit_s:g} s (statement_timeout), and is then shown so "
+        "and not part of the median."
     )
 
 

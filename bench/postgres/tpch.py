@@ -164,9 +164,9 @@ def _load(scale: float, figures: Measured) -> report.Grid:
     return report.Grid(f"`{POLICY}`: TPC-H, SF {scale:g}: load", header, rows)
 
 
-def scales(told: tuple[float, ...]) -> tuple[float, ...]:
+def scales(default: tuple[float, ...]) -> tuple[float, ...]:
     """Those that the environment says, or else these."""
     from bench.tpc.experiment import VARIABLE
 
     words = [item for item in os.environ.get(VARIABLE, "").split(",") if item]
-    return tuple(map(float, words)) or told
+    return tuple(map(float, words)) or default

@@ -15,14 +15,13 @@ import pyarrow as pa
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import constant_rows, statement_parts
 from louver.trusted.executor.context import Context
+from louver.trusted.planner.sql.postgres_types import whole_name
 from louver.trusted.vault.catalog import Table
 
-#: By PostgreSQL's name of a type: values that a column takes as they are. A length or a precision
-#: is part of the name, a domain's or an enumerated type's is its own.
+#: By the catalog's name of a type: values that a column takes as they are.
 _KINDS: Mapping[str, type] = {
-    "smallint": int, "integer": int, "bigint": int, "text": str, "character varying": str,
-    "boolean": bool, "bytea": bytes, "uuid": UUID, "date": date, "double precision": float,
-    "timestamp without time zone": datetime,
+    "SMALLINT": int, "INTEGER": int, "BIGINT": int, "VARCHAR": str, "BOOLEAN": bool, "BLOB": bytes,
+    "UUID": UUID, "DATE": date, "DOUBLE": float, "TIMESTAMP": datetime,
 }  # fmt: skip
 
 
@@ -61,7 +60,8 @@ def form_of(
     form = constant_rows.form_of(words, parts, table, rules, field_of)
     if form is None or not all(map(_is_simple, [i for c in form.columns for i in c.items])):
         return None
-    printed = {c.name: c.type for c in context.local.schema.columns(*table.key)}
+    # As they are declared: the catalog does not know the length of a text.
+    printed = {c.name: whole_name(c.type) for c in context.local.schema.columns(*table.key)}
     kinds = [_KINDS.get(printed.get(column.name, "")) for column in form.columns]
     known = tuple(kind for kind in kinds if kind is not None)
     return Form(form, known) if len(known) == len(kinds) else None
