@@ -20,6 +20,7 @@ from bench.timing import median, percentile
 UPDATE = "UPDATE t0 SET v = ? WHERE id = ?"
 DELETE = "DELETE FROM t0 WHERE id = ?"
 TEN = 10
+MIX = "INSERT of a row, 6 reads and 2 UPDATEs of it, DELETE"
 #: What UPDATE sets, never what is there.
 _numbers = count(1)
 #: What each client runs again and again. Every second upsert finds its row.
@@ -30,6 +31,7 @@ FORMS = {
     f"BEGIN, {TEN} UPDATEs by key, COMMIT": ("BEGIN", *[UPDATE] * TEN, "COMMIT"),
     "INSERT, UPDATE, DELETE of a row": (INSERT, UPDATE, DELETE),
     "upsert by key": (UPSERT, UPSERT),
+    MIX: (INSERT, READ, READ, READ, UPDATE, READ, READ, READ, UPDATE, DELETE),
     f"INSERT of {BATCH:,} rows": (BATCHED,),
 }
 

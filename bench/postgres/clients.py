@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bench.oltp import together
+from bench.oltp.statements import BATCHED
 from bench.postgres import sides
 
-FORMS = tuple(form for form in together.FORMS if not form.startswith("INSERT of"))
+FORMS = tuple(form for form in together.FORMS if BATCHED not in together.FORMS[form])
 
 
 def measured(profile: str, clients: int, rows: int, seconds: float) -> dict[str, Any]:
@@ -16,7 +17,7 @@ def measured(profile: str, clients: int, rows: int, seconds: float) -> dict[str,
     """
     results: dict[str, Any] = {}
     with sides.opened(profile) as pair:
-        pair.table("t0", rows, key=True)
+        pair.table("t0", rows)
         pair.plain.execute("ANALYZE")
         for form in FORMS:
             results[form] = [

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.local_postgres import tpc
 from tests.local_postgres.twin import PostgresTwin
 from tests.tpc import sources
 
 _SCALE = 0.01
-_TYPES = {"VARCHAR": "text"}
 #: What plaintext PostgreSQL needs for its own answer to be quick; Louver has none of these.
 _INDEXES = ("lineitem (l_partkey, l_suppkey)", "partsupp (ps_suppkey)", "lineitem (l_orderkey)")
 pytestmark = [
@@ -32,12 +32,7 @@ def twin(request: pytest.FixtureRequest) -> Iterator[PostgresTwin]:
 
 def test_all_queries_answer_as_on_plaintext(twin: PostgresTwin) -> None:
     with sources.generate(sources.TPCH, _SCALE) as generated:
-        for name, columns in sources.tables(generated).items():
-            items = (f"{column} {_TYPES.get(type_, type_)} ENC" for column, type_ in columns)
-            twin.run(f"CREATE TABLE {name} ({', '.join(items)})")
-            rows = sources.rows_of(generated, name)
-            twin.plain.fill(name, rows.column_names, rows)
-            assert twin.louver.load(name, rows) == rows.num_rows
+        tpc.load(twin, generated)
         for index in _INDEXES:
             twin.plain.execute(f"CREATE INDEX ON {index}")
         twin.plain.execute("ANALYZE")

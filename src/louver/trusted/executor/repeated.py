@@ -30,13 +30,16 @@ _LONGEST, _MOST_CHARACTERS = 262_144, 4_194_304
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What runs a statement: ``verdict`` goes when a name means something else."""
+    """What runs a statement, within transactions or ``alone``; ``verdict`` goes when a name means
+    something else.
+    """
 
     again: Again
     flow: tuple[tuple[str, str], str]
     verdict: Verdict
     revision: int
     path: tuple[str, ...]
+    alone: bool
 
 
 class _Texts(dict[str, Known]):
@@ -51,7 +54,9 @@ class _Texts(dict[str, Known]):
         return self.pop(plain)
 
 
-def keep(context: Context, text: lexer.Text, table: Table, again: Again) -> None:
+def keep(
+    context: Context, text: lexer.Text, table: Table, again: Again, *, alone: bool = False
+) -> None:
     """Remember what runs a statement over one table, if it has placeholders; it was just run under
     the newest catalog.
     """
@@ -68,7 +73,7 @@ def keep(context: Context, text: lexer.Text, table: Table, again: Again) -> None
             state.flows.pop(texts.dropped().flow, None)
         texts.characters += len(text.plain)
     verdict = state.flows[flow] = Verdict(())
-    texts[text.plain] = Known(again, flow, verdict, revision, context.catalog.path)
+    texts[text.plain] = Known(again, flow, verdict, revision, context.catalog.path, alone)
 
 
 def find(state: State, text: lexer.Text) -> Known | None:
@@ -76,7 +81,7 @@ def find(state: State, text: lexer.Text) -> Known | None:
     known = state.cache(_Texts).get(text.plain) if text.parameters else None
     if known is None or state.flows.get(known.flow) is not known.verdict:
         return None
-    return known
+    return None if known.alone and state.in_transaction else known
 
 
 def run(context: Context, known: Known, parameters: list[object]) -> Answer | None:

@@ -248,6 +248,7 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
             _failed(context, error)
             raise
         if answer is not None:
+            context.state.untried = False
             return answer
     text, results = dispatch.reworded(context, text, lexer.tokens(text.plain))
     state = context.state

@@ -107,6 +107,10 @@ def insert(
         from louver.trusted.executor.change import repeated_changes
 
         repeated_changes.keep_insert(context, text, table, known)
+    elif text.parameters and spoken().reads_off:
+        from louver.trusted.executor.change import repeated_changes
+
+        repeated_changes.keep_judged(context, words, text, parts, table)
     answer.affected = fresh.num_rows
     answer.times_ms = clock.times_ms
     return answer

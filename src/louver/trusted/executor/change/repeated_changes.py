@@ -37,7 +37,7 @@ from louver.trusted.vault.catalog import Table
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.change import constant_rows, constant_upserts
+    from louver.trusted.executor.change import constant_rows, constant_upserts, judged_rows
     from louver.trusted.executor.change.simple_terms import Term
 
 Decide = Callable[[Table], Difference | None]
@@ -51,6 +51,28 @@ def keep_insert(context: Context, text: lexer.Text, table: Table, form: constant
         return _inserted(context, table.key, form, parameters)
 
     repeated.keep(context, text, table, again)
+
+
+def keep_judged(
+    context: Context, words: statement_parts.Words, text: lexer.Text,
+    parts: statement_parts.Insert, table: Table,
+) -> None:  # fmt: skip
+    """Remember an INSERT of constants that the engine has just run, for where no transaction is
+    open: there the language says what each statement sees.
+    """
+    from louver.trusted.executor.change import judged_rows
+
+    if context.in_transaction or repeated.find(context.state, text) is not None:
+        return
+    rules = constraint_check.rules(context, table)
+    form = judged_rows.form_of(context, words, parts, table, rules)
+    if form is None:
+        return
+
+    def again(context: Context, parameters: list[object]) -> Answer | None:
+        return _inserted(context, table.key, form, parameters)
+
+    repeated.keep(context, text, table, again, alone=True)
 
 
 def keep_upsert(
@@ -115,8 +137,9 @@ def _is_simple(context: Context, plan: ChangePlan) -> bool:
 
 
 def _inserted(
-    context: Context, key: tuple[str, str], form: constant_rows.Form, parameters: list[object]
-) -> Answer | None:
+    context: Context, key: tuple[str, str], form: constant_rows.Form | judged_rows.Form,
+    parameters: list[object],
+) -> Answer | None:  # fmt: skip
     table, rows, clock = context.catalog.tables.get(key), form.rows([parameters]), Clock()
     if table is None or rows is None:
         return None

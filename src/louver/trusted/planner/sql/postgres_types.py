@@ -40,6 +40,13 @@ def catalog_type(declared: str) -> str:
     return _NAMES.get(declared, declared)
 
 
+def whole_name(declared: str) -> str:
+    """The catalog's name of a type that PostgreSQL prints like this, without a length or a number
+    of digits; "" of any other.
+    """
+    return _NAMES.get(declared, "")
+
+
 def own_type(name: str) -> str:
     """PostgreSQL's name of one of the catalog's types."""
     match = _DECIMAL.fullmatch(name)
