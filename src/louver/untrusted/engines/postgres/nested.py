@@ -1,4 +1,4 @@
-"""Savepoints of a server's transaction, and the isolation that it begins with.
+"""Savepoints of a server's transaction, the isolation and the locks that it begins with.
 
 They have numbers: a name of the user's would be read by the server.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from louver.untrusted.engines.postgres.pipeline import Reply, Waiting
+
+if TYPE_CHECKING:
+    from louver._rust import postgres
 
 
 class Nested(ABC):
@@ -21,6 +24,8 @@ class Nested(ABC):
     #: whether the next statement ends the transaction, and begins another one
     _ends: bool
     _waiting: list[Waiting]
+    #: LOCK TABLE statements that each transaction begins with
+    _locks: Sequence[str] = ()
 
     @abstractmethod
     def _send(self, sql: str, bound: Sequence[Any], *, writes: bool) -> Reply:
@@ -29,6 +34,24 @@ class Nested(ABC):
     @abstractmethod
     def _settle(self) -> None:
         """Bring an unfinished stream to safety."""
+
+    @abstractmethod
+    def _enter(self) -> None:
+        """Open the transaction now."""
+
+    @abstractmethod
+    def _live(self, *, within: bool = False) -> postgres.Session:
+        """The session."""
+
+    def lock(self, texts: Sequence[str]) -> None:
+        """See `Sharing`."""
+        self._locks = list(texts)
+
+    def entered(self) -> postgres.Session:
+        """See `Sharing`."""
+        self._settle()
+        self._enter()
+        return self._live(within=True)
 
     def serialize(self) -> None:
         """See `Nesting`."""
