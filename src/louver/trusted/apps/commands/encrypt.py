@@ -122,7 +122,7 @@ def _require_in_place(options: argparse.Namespace) -> None:
     """Raise for what does not go with --in-place; the source is the target."""
     others = {
         "--to": options.to, "--table": options.tables, "--into": options.into,
-        "--leave-out": options.leave_out,
+        "--leave-out": options.leave_out, "--dry-run": options.dry_run,
     }  # fmt: skip
     unfit = [name for name, value in others.items() if value]
     if unfit or "://" not in options.source:
@@ -130,7 +130,7 @@ def _require_in_place(options: argparse.Namespace) -> None:
         raise errors.make("usage", detail=detail)
     if options.language not in (None, "", "postgres"):
         raise errors.make("usage", detail="--in-place is for PostgreSQL's language")
-    options.url = "" if options.dry_run else options.source
+    options.url = options.source
 
 
 def _encrypted(
@@ -182,7 +182,7 @@ def _as_it_is(
         drops_collations=options.drop_collations, resumes=options.resume,
         most_rows=how.get("most_rows"),
     )  # fmt: skip
-    if options.in_place and not options.dry_run:
+    if options.in_place:
         from louver.trusted.executor.postgres import in_place
 
         return in_place.encrypt(
