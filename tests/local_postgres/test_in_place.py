@@ -271,20 +271,151 @@ def process(shop: Database, folder: Path, *words: str) -> subprocess.Popen[bytes
     )
 
 
-def test_a_killed_process(shop: Database, tmp_path: Path) -> None:
-    dice, place = random.Random(SEED), Moving(shop, tmp_path)
-    start = time.monotonic()
-    killed = 0
-    for _ in range(cases(6)):
+def test_a_killed_process_and_lost_sessions(shop: Database, tmp_path: Path) -> None:
+    dice, place, ended = random.Random(SEED), Moving(shop, tmp_path), 0
+    for number in range(cases(8)):
         child = process(shop, tmp_path, "--yes", "--resume")
-        time.sleep(dice.uniform(0.5, 3.5))
-        killed += child.poll() is None
-        child.kill()
-        print(child.communicate())
+        time.sleep(dice.uniform(0.4, 3.0))
+        ended += child.poll() is None
+        if number % 2:
+            shop.run(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        else:
+            child.kill()
+        said, _ = child.communicate()
+        assert b"Traceback" not in said
         place.is_one_of_two()
-    assert killed
+    assert ended
     last = process(shop, tmp_path, "--yes", "--resume")
     said, _ = last.communicate()
     assert last.returncode == 0, said
     place.is_done()
-    assert time.monotonic() > start
+
+
+def test_an_interruption_before_or_behind_any_commit(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice, place, commits, say = random.Random(SEED), Moving(shop, tmp_path), 0, trial.say
+    until, before = 0, False
+
+    def interrupted(context: Context, sql: str) -> Any:
+        nonlocal commits
+        if sql != "COMMIT":
+            return say(context, sql)
+        commits += 1
+        if commits == until and before:
+            raise KeyboardInterrupt
+        done = say(context, sql)
+        if commits == until:
+            raise KeyboardInterrupt
+        return done
+
+    left, before = 3, True
+    while left:
+        commits, until, before = 0, dice.randrange(1, min(left, 3) + 1), not before
+        with monkeypatch.context() as patch:
+            patch.setattr(trial, "say", interrupted)
+            encrypt(shop, tmp_path, "--yes", "--resume", code=130)
+        place.is_one_of_two()
+        begun = "SELECT count(*) FROM pg_namespace WHERE nspname = 'louver_plaintext'"
+        left = 0
+        if shop.run(begun) == [[1]]:
+            (body,) = answers(encrypt(shop, tmp_path, "--yes", code=1))
+            assert body["code"] == "source.begun"
+            ((left,),) = shop.run("SELECT count(DISTINCT part) FROM louver_plaintext.plan")
+    place.is_done()
+
+
+def test_another_policy_does_not_go_on(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run("CREATE TABLE t (k integer PRIMARY KEY, secret text);\nCREATE TABLE u (k integer);\n"
+             "INSERT INTO t VALUES (1, 'canary-1')")  # fmt: skip
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[t]\nsecret = { scheme = "sealed" }\n', encoding="utf-8")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(in_place._Move, "make", interrupted)
+        encrypt(shop, tmp_path, "--policy", str(policy), "--yes", code=130)
+    (body,) = answers(encrypt(shop, tmp_path, "--resume", code=1))
+    assert body["code"] == "source.policy"
+    encrypt(shop, tmp_path, "--policy", str(policy), "--resume")
+    assert not seen(shop, "canary")
+    with louver.connect(shop.url, keys=key_file()) as con:
+        assert con.execute("SELECT * FROM t").fetchall() == [(1, "canary-1")]
+
+
+# ---------------------------------------------------------------------- other clients
+
+
+def session(shop: Database) -> postgres.Session:
+    """Another client."""
+    return postgres.Session(str(servers.shared().folder), servers.PORT, servers.USER, shop.name)
+
+
+@pytest.mark.parametrize("sql", ["INSERT INTO t VALUES (2)", "SELECT * FROM v"])
+def test_tables_in_use_are_refused(sql: str, shop: Database, tmp_path: Path) -> None:
+    shop.run("CREATE TABLE t (k integer PRIMARY KEY);\nINSERT INTO t VALUES (1);\n"
+             "CREATE VIEW v AS SELECT k FROM t")  # fmt: skip
+    before = state(shop)
+    other = session(shop)
+    other.run([("BEGIN", [])])
+    other.run([(sql, [])])
+    (body,) = answers(encrypt(shop, tmp_path, "--yes", code=1))
+    assert body["code"] == "source.locked"
+    other.close()
+    assert state(shop) == before
+    encrypt(shop, tmp_path, "--yes")
+
+
+def test_what_others_wrote_by_then_is_there(shop: Database, tmp_path: Path) -> None:
+    shop.run("CREATE TABLE t (k integer PRIMARY KEY, name text);\nCREATE TABLE u (k integer)")
+    written, ends = list[int](), threading.Event()
+
+    def write() -> None:
+        other = session(shop)
+        for number in range(10**6):
+            if ends.is_set():
+                break
+            try:
+                other.run([(f"INSERT INTO public.t VALUES ({number}, 'x')", [])])
+            except postgres.ServerError:
+                break
+            written.append(number)
+        other.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        encrypt(shop, tmp_path, "--yes")
+    finally:
+        ends.set()
+        thread.join()
+    assert written
+    with louver.connect(shop.url, keys=key_file()) as con:
+        rows = con.execute("SELECT k FROM t ORDER BY k").fetchall()
+    assert rows == [(number,) for number in written]
+
+
+def test_definitions_that_change_meanwhile(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run("CREATE TABLE t (k integer PRIMARY KEY)")
+    tried = in_place._Place._tried
+
+    def meanwhile(*arguments: Any) -> Any:
+        shop.run("CREATE TABLE public.later (k integer)")
+        return tried(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(in_place._Place, "_tried", meanwhile)
+        (body,) = answers(encrypt(shop, tmp_path, "--yes", code=1))
+    assert body["code"] == "source.changed"
+    encrypt(shop, tmp_path, "--yes")
+    with louver.connect(shop.url, keys=key_file()) as con:
+        assert con.execute("SELECT * FROM t, later").fetchall() == []
