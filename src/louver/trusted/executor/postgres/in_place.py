@@ -158,9 +158,7 @@ class _Place:
         """Do everything but for the rows; raises for all that cannot be done."""
         unknown = source.refused(meant.tables, every=True)
         waiting = _set_aside(source, meant.tables)
-        tried = trial.attempt(
-            self._context, source, items, meant.forms, leaves=False, every=True
-        )
+        tried = trial.attempt(self._context, source, items, meant.forms, leaves=False, every=True)
         missing = [i for i in items if i not in tried.ordered and i.kind == "COMMENT"]
         refused = [*tried.refused, *((f"comment on {i.name}", "it is refused") for i in missing)]
         require_none(unknown, refused)
