@@ -128,6 +128,42 @@ def test_no_plaintext_is_left(shop: Database, tmp_path: Path) -> None:
         assert con.execute(sql).fetchall() == [(501, 501, "hush 5")]
 
 
+@pytest.mark.parametrize("name", servers.binaries())
+def test_what_the_server_keeps_can_be_removed(name: str, tmp_path: Path) -> None:
+    """What the guide says of PostgreSQL's files, in each version that is here."""
+    with servers.started(servers.binaries()[name]) as server:
+        other = postgres.Session(str(server.folder), servers.PORT, servers.USER, "postgres")
+
+        def kept() -> set[str]:
+            """Where values and definitions are: in files of tables, and in the WAL."""
+            command = ["grep", "-rlaE", "hush [0-9]", str(server.folder / "data")]
+            files = subprocess.run(command, capture_output=True, text=True, check=False)
+            return {Path(path).parent.name for path in files.stdout.splitlines()}
+
+        for sql in SECRETS.split(";\n"):
+            other.run([(sql, [])])
+        other.run([("CHECKPOINT", [])])
+        words = ("encrypt", server.url("postgres"), "--in-place", "--yes")
+        run(*words, folder=tmp_path)
+        other.run([("CHECKPOINT", [])])
+        assert len(kept()) == 2
+        assert "pg_wal" in kept()
+        other.run([("VACUUM FULL", [])])
+        other.run([("CHECKPOINT", [])])
+        assert kept() == {"pg_wal"}
+        other.run([("ALTER SYSTEM SET wal_recycle = off", [])])
+        other.run([("SELECT pg_reload_conf()", [])])
+        for _ in range(4):
+            time.sleep(0.2)
+            other.run([("SELECT pg_switch_wal()", [])])
+            other.run([("CHECKPOINT", [])])
+        assert kept() == set()
+        other.close()
+        with louver.connect(server.url("postgres"), keys=key_file()) as con:
+            done = con.execute("SELECT count(*), min(hush_name) FROM hush_schema.t")
+            assert done.fetchall() == [(500, "hush 7")]
+
+
 def state(shop: Database) -> list[str]:
     """Everything that the database declares, with all rows."""
     names = shop.run(
