@@ -84,17 +84,17 @@ def encrypt(
     """Encrypt all tables of the database that this is a connection to; ``count`` gives the rows of
     an encrypted one. Unless ``confirmed``, it is only tried, which ends in an error.
     """
-    place, said = _Place(context), list[str]()
-    if not place.is_begun:
+    database, said = _Database(context), list[str]()
+    if not database.is_begun:
         if context.catalog.tables or context.catalog.objects:
             if choices.resumes:
                 return Encrypted({}, ())
             detail = "it is a database of Louver's already"
             raise errors.make("file.database", path=context.engine.address, detail=detail)
-        said = place.begin(choices, confirmed=confirmed)
+        said = database.begin(choices, confirmed=confirmed)
     elif not choices.resumes:
         raise errors.make("source.begun", place=context.engine.address)
-    counts, left = place.go_on(count, progress, filled)
+    counts, left = database.go_on(count, progress, filled)
     if left:
         said.append(f"Still there as plaintext: {'; '.join(left)}.")
     return Encrypted(counts, (*said, KEPT))
@@ -110,7 +110,7 @@ class _Move(Move):
         self.context.engine.catch_up()
 
 
-class _Place:
+class _Database:
     """The database."""
 
     def __init__(self, context: Context) -> None:

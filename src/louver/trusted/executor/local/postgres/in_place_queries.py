@@ -41,7 +41,7 @@ SELECT format('ALTER TABLE %I.%I ALTER COLUMN %I DROP DEFAULT', n.nspname, c.rel
 FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
 {_TABLES.format(table="d.adrelid")} AND a.attgenerated = ''
 """
-#: What is no part of a table: a name for people, and the statement that removes it.
+#: What does not go with a table: a name for people, and the statement that removes it.
 DROPS = f"""
 SELECT * FROM (
 SELECT 1 AS step, 'view ' || c.relname, format('DROP VIEW %I.%I', n.nspname, c.relname)
