@@ -45,6 +45,53 @@ def test_a_database_and_back(shop: Database, tmp_path: Path) -> None:
         assert back.texts(table) == texts, table
 
 
+TANGLED = """
+CREATE SCHEMA a;
+CREATE SCHEMA b;
+CREATE SCHEMA empty;
+CREATE TYPE a.level AS ENUM ('low', 'high');
+CREATE DOMAIN a.some AS a.level NOT NULL DEFAULT 'low';
+CREATE TYPE b.both AS (l a.level, n integer);
+CREATE FUNCTION a.size(n integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT n + 1';
+CREATE SEQUENCE b.shared START 50;
+CREATE TABLE a.t (k integer PRIMARY KEY, n integer DEFAULT nextval('b.shared'), CONSTRAINT big
+    CHECK (a.size(n) > 2));
+CREATE TABLE b.t (k integer PRIMARY KEY, n integer DEFAULT nextval('b.shared'), s serial,
+    l a.some, p b.both, up integer REFERENCES b.t ON DELETE SET NULL);
+ALTER SEQUENCE b.shared OWNED BY b.t.n;
+ALTER TABLE a.t ADD CONSTRAINT there FOREIGN KEY (k) REFERENCES b.t DEFERRABLE;
+ALTER TABLE b.t ADD CONSTRAINT back FOREIGN KEY (k) REFERENCES a.t DEFERRABLE INITIALLY DEFERRED;
+CREATE INDEX same ON a.t (n);
+CREATE INDEX same ON b.t (n);
+CREATE TABLE t (k integer PRIMARY KEY);
+CREATE UNLOGGED TABLE u (k integer);
+CREATE VIEW v AS SELECT k FROM a.t;
+CREATE VIEW a.w AS SELECT v.k, x.l FROM v JOIN b.t AS x USING (k);
+CREATE FUNCTION b.tops() RETURNS SETOF integer LANGUAGE sql STABLE AS 'SELECT 7';
+CREATE VIEW b.x AS SELECT tops FROM b.tops();
+BEGIN;
+INSERT INTO b.t (k, p, up) VALUES (1, '(high,3)', NULL), (2, NULL, 1);
+INSERT INTO a.t (k) VALUES (1), (2);
+COMMIT;
+INSERT INTO t SELECT generate_series(1, 20000);
+SELECT nextval('b.shared')
+"""
+
+
+def test_objects_that_depend_on_each_other(shop: Database, tmp_path: Path) -> None:
+    shop.run(TANGLED)
+    before, names = moving.definitions(shop), ("a.t", "b.t", "public.t", "v", "a.w", "b.x")
+    rows = {name: shop.texts(name) for name in names}
+    (body,) = answers(encrypt(shop, tmp_path, "--yes"))
+    assert len(body["notices"]) == 1
+    back = Database()
+    run("-u", shop.url, "export", "--to", back.url, folder=tmp_path)
+    assert moving.definitions(back) == before
+    assert {name: back.texts(name) for name in names} == rows
+    with louver.connect(shop.url, keys=key_file()) as con:
+        assert con.execute("SELECT nextval('b.shared')").fetchall() == [(55,)]
+
+
 def test_no_plaintext_is_left(shop: Database, tmp_path: Path) -> None:
     shop.run(SECRETS)
     assert {"pg_catalog.pg_statistic", "pg_catalog.pg_rewrite", "pg_catalog.pg_proc"} <= seen(
@@ -108,6 +155,8 @@ REFUSED = (
     ("CREATE TEXT SEARCH DICTIONARY words (TEMPLATE = simple)", "words"),
     ("CREATE CAST (mood AS integer) WITH INOUT", "type mood"),
     ("CREATE TABLE row_of (r t)", "table"),
+    ("COMMENT ON CONSTRAINT t_pkey ON t IS 'x'", "comment on constraint t_pkey"),
+    ("COMMENT ON INDEX t_pkey IS 'x'", "comment on index public.t_pkey"),
 )  # fmt: skip
 
 

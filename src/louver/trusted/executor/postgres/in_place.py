@@ -157,6 +157,7 @@ class _Database:
     def _tried(self, source: Plaintext, meant: Meant, items: Sequence[Item]) -> list[Item]:
         """Do everything but for the rows; raises for all that cannot be done."""
         unknown = source.refused(meant.tables, every=True)
+        unknown += [label for (label,) in source.rows(queries.COMMENTS)]
         waiting = _set_aside(source, meant.tables)
         tried = trial.attempt(self._context, source, items, meant.forms, leaves=False, every=True)
         missing = [i for i in items if i not in tried.ordered and i.kind == "COMMENT"]

@@ -41,6 +41,18 @@ SELECT format('ALTER TABLE %I.%I ALTER COLUMN %I DROP DEFAULT', n.nspname, c.rel
 FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
 {_TABLES.format(table="d.adrelid")} AND a.attgenerated = ''
 """
+#: Comments that no statement here makes, so that they would be lost.
+COMMENTS = """
+SELECT 'comment on ' || pg_describe_object(d.classoid, d.objoid, d.objsubid)
+FROM pg_description AS d LEFT JOIN pg_class AS c ON d.classoid = 'pg_class'::regclass
+    AND c.oid = d.objoid
+WHERE d.objoid >= 16384 AND (c.relkind = 'c' OR (c.relkind = 'i' AND EXISTS
+    (SELECT 1 FROM pg_constraint WHERE conindid = c.oid)) OR d.classoid NOT IN
+    ('pg_class'::regclass, 'pg_type'::regclass, 'pg_namespace'::regclass, 'pg_extension'::regclass))
+    AND NOT EXISTS (SELECT 1 FROM pg_depend AS e WHERE e.classid = d.classoid
+    AND e.objid = d.objoid AND e.deptype = 'e')
+ORDER BY 1
+"""
 #: What does not go with a table: a name for people, and the statement that removes it.
 DROPS = f"""
 SELECT * FROM (
