@@ -140,6 +140,18 @@ def test_a_killed_process_and_lost_sessions(shop: Database, tmp_path: Path) -> N
     moved.is_done()
 
 
+def test_two_at_once(shop: Database, tmp_path: Path) -> None:
+    moved = Moving(shop, tmp_path)
+    children = [process(shop, tmp_path, "--yes", "--resume") for _ in range(2)]
+    for child in children:
+        said, _ = child.communicate(timeout=120)
+        assert b"cannot be brought along" not in said
+        assert b"Traceback" not in said
+    moved.is_one_of_two()
+    encrypt(shop, tmp_path, "--yes", "--resume")
+    moved.is_done()
+
+
 def test_an_interruption_before_or_behind_any_commit(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

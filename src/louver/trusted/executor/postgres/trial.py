@@ -100,6 +100,8 @@ def _error(context: Context, item: Item) -> errors.Error | None:
         say(context, item.sql)
     except errors.Error as error:
         say(context, f"ROLLBACK TO {_POINT}")
+        if isinstance(error, errors.OperationalError):
+            raise  # another client was faster, or the server is gone: nothing is refused
         return error
     finally:
         if context.in_transaction and not context.state.aborted:
