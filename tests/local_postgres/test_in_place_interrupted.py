@@ -213,6 +213,29 @@ def session(shop: Database) -> postgres.Session:
     return postgres.Session(str(servers.shared().folder), servers.PORT, servers.USER, shop.name)
 
 
+def test_what_others_depend_on_is_removed_later(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run("CREATE TYPE mood AS ENUM ('fine');\nCREATE TABLE t (m mood);\n"
+             "INSERT INTO t VALUES ('fine')")  # fmt: skip
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(within._Database, "_end", interrupted)
+        encrypt(shop, tmp_path, "--yes", code=130)
+    shop.run("CREATE TABLE public.fresh (m public.mood)")
+    (body,) = answers(encrypt(shop, tmp_path, "--resume", code=1))
+    assert body["code"] == "source.left"
+    assert "type mood" in body["error"]
+    shop.run("DROP TABLE public.fresh;\nCREATE TABLE public.other (k integer)")
+    (body,) = answers(encrypt(shop, tmp_path, "--resume"))
+    assert "Still there as plaintext: table public.other." in body["notices"]
+    with louver.connect(shop.url, keys=key_file()) as con:
+        assert con.execute("SELECT m FROM t").fetchall() == [("fine",)]
+
+
 @pytest.mark.parametrize("sql", ["INSERT INTO t VALUES (2)", "SELECT * FROM v"])
 def test_tables_in_use_are_refused(sql: str, shop: Database, tmp_path: Path) -> None:
     shop.run("CREATE TABLE t (k integer PRIMARY KEY);\nINSERT INTO t VALUES (1);\n"

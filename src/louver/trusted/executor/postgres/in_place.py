@@ -239,8 +239,11 @@ class _Database:
         return move.counts if move else {}, left
 
     def _end(self, source: Plaintext, waiting: Sequence[Drop]) -> list[str]:
-        """Remove what is left and the plan; what stays for all that."""
-        _removed(source, waiting)
+        """Remove what is left and the plan; what others have made meanwhile stays."""
+        failures = _removed(source, waiting)
+        if failures:
+            lines = [f"  {label}: {why}" for label, why in failures]
+            raise errors.make("source.left", objects="\n".join(lines))
         source.connection.execute(f"DROP TABLE {queries.PLAN}")
         source.connection.execute(f"DROP SCHEMA {queries.HOME}")
         _clear(source)
