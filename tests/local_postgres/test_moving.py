@@ -149,16 +149,16 @@ def test_it_goes_on_after_an_interruption(
     at: int, source: Database, target: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source.run(moving.RICH)
-    fill, filled = encrypting._Move._fill, list[str]()
+    fill, filled = encrypting.Move.fill, list[str]()
 
-    def interrupted(self: encrypting._Move, table: SourceTable) -> None:
+    def interrupted(self: encrypting.Move, table: SourceTable) -> None:
         filled.append(table.name)
         if len(filled) == at:
             raise KeyboardInterrupt
         fill(self, table)
 
     with monkeypatch.context() as patch:
-        patch.setattr(encrypting._Move, "_fill", interrupted)
+        patch.setattr(encrypting.Move, "fill", interrupted)
         encrypt(source, target, tmp_path, "--json", code=130)
     with louver.connect(target.url, keys=key_file()) as con:
         rows = con.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = 'odd'")

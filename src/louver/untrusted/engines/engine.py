@@ -13,9 +13,9 @@ raises where something else is there. What it stores is read without a session b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -202,6 +202,21 @@ class Nesting(Protocol):
 
     def release_savepoint(self, number: int) -> None:
         """Forget a savepoint and those after it; what was done stays."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """An engine whose transactions can change what is not Louver's, too."""
+
+    def lock(self, texts: Sequence[str]) -> None:
+        """Statements that take locks, for each transaction to come: before its snapshot, so that it
+        sees all that was committed before.
+        """
+        ...
+
+    def entered(self) -> Any:
+        """The session, as the wire client gives it, within the open transaction."""
         ...
 
 

@@ -16,6 +16,10 @@ before anything is stored, and --leave-out leaves it. Types of extensions are re
 --as-text stores their values as text. Into one of DuckDB's language types that DuckDB does not have
 are refused in the same way, rules and objects that it does not have are named, and --into stores
 all tables in one schema, which may be in the source itself.
+
+--in-place encrypts a PostgreSQL database within itself: it is tried as a whole first, which changes
+nothing, and with --yes done, table by table; the plaintext of each goes in the transaction that
+stores it encrypted. After an interruption --resume goes on.
 """
 
 from __future__ import annotations
@@ -80,13 +84,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     server.add_argument(
         "--resume", action="store_true",
-        help="leave out tables that are there already, with the same rows",
+        help="leave out tables that are there already, with the same rows; go on in place",
     )  # fmt: skip
+    server.add_argument(
+        "--in-place", action="store_true",
+        help="encrypt the database within itself: the plaintext tables are dropped",
+    )  # fmt: skip
+    server.add_argument("--yes", action="store_true", help="do it, with --in-place")
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     errors.refuse_keys(options.source)
+    if options.in_place:
+        _require_in_place(options)
     options.url = options.to or options.url
     from louver.trusted.vault.catalog import DUCKDB
 
@@ -105,6 +116,21 @@ def run(options: argparse.Namespace) -> int:
     notices = [*done.notices, *(_plain_notice(table) for table in plain if table in done.counts)]
     report(options, done.counts, time.perf_counter() - start, "encrypted", notices)
     return 0
+
+
+def _require_in_place(options: argparse.Namespace) -> None:
+    """Raise for what does not go with --in-place; the source is the target."""
+    others = {
+        "--to": options.to, "--table": options.tables, "--into": options.into,
+        "--leave-out": options.leave_out, "--dry-run": options.dry_run,
+    }  # fmt: skip
+    unfit = [name for name, value in others.items() if value]
+    if unfit or "://" not in options.source:
+        detail = f"--in-place does not go with {unfit[0]}" if unfit else "--in-place needs a URL"
+        raise errors.make("usage", detail=detail)
+    if options.language not in (None, "", "postgres"):
+        raise errors.make("usage", detail="--in-place is for PostgreSQL's language")
+    options.url = options.source
 
 
 def _encrypted(
@@ -156,6 +182,13 @@ def _as_it_is(
         drops_collations=options.drop_collations, resumes=options.resume,
         most_rows=how.get("most_rows"),
     )  # fmt: skip
+    if options.in_place:
+        from louver.trusted.executor.postgres import in_place
+
+        return in_place.encrypt(
+            context_of(connection), choices, count, how.get("progress"), how.get("filled"),
+            confirmed=options.yes,
+        )  # fmt: skip
     return encrypting.encrypt_url(
         context_of(connection), options.source, choices, count, how.get("progress"),
         how.get("filled"),

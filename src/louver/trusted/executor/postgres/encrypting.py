@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -77,45 +77,69 @@ def encrypt(
     progress: Progress | None = None, filled: Filled | None = None,
 ) -> Encrypted:  # fmt: skip
     """Encrypt the tables of a database; ``count`` gives the rows of a table of the target."""
-    tables = source.chosen(choices.names)
-    _require_spelled(context, source, tables)
-    sizes = _census(source, tables)
-    if choices.most_rows is not None:
-        sizes = {key: min(rows, choices.most_rows) for key, rows in sizes.items()}
-    texts = {table.oid: _texts(source, table, as_text=choices.as_text) for table in tables}
+    every, meant = not choices.names, Meant.of(context, source, choices)
+    tables, sizes = meant.tables, meant.sizes
     done = _done(context, source, tables, sizes, choices, count)
     rest = [table for table in tables if table not in done]
-    every = not choices.names
-    encrypted = not context.policy.rules
-    forms = {
-        table.oid: replace(
-            choices.form, texts=texts[table.oid], defaults=texts[table.oid], encrypted=encrypted
-        )
-        for table in tables
-    }
     whole = {table.oid for table in done}
     items = _absent(context, [
-        item for item in source.items(tables, forms, every=every)
+        item for item in source.items(tables, meant.forms, every=every)
         if item.table not in whole or item.kind not in _PARTS
     ])  # fmt: skip
     refused = source.refused(tables, every=every)
-    said = [f"{name}: Louver has none" for name in refused]
-    tried = trial.run(context, source, items, forms, leaves=choices.leaves, every=every)
-    if not choices.leaves and (said or tried.refused):
-        lines = [*said, *(f"{label}: {why}" for label, why in tried.refused)]
-        raise errors.make("source.refused", objects="\n".join(f"  {line}" for line in lines))
-    move = _Move(context, source, sizes, texts, progress, choices.most_rows, filled)
+    tried = trial.run(context, source, items, meant.forms, leaves=choices.leaves, every=every)
+    if not choices.leaves:
+        require_none(refused, tried.refused)
+    texts = meant.texts
+    move = Move(context, source, sizes, texts, progress, choices.most_rows, filled)
     move.passed = sum(sizes[table.oid] for table in done)
     move.run(tried.ordered, {table.oid: table for table in rest})
     for table in tables:
-        _require_count(table, count(table.path), sizes[table.oid])
+        require_count(table, count(table.path), sizes[table.oid])
     lost = (f"default {t.label}.{name}" for t in rest for kind, name in source.pieces(t)
             if kind == "default" and name in texts[t.oid])  # fmt: skip
     left = [*refused, *(label for label, _ in tried.refused), *lost]
-    return Encrypted(move.counts, tuple(_notices(source, left, choices)))
+    return Encrypted(move.counts, tuple(notices(source, left)))
 
 
-def _notices(source: Plaintext, left: Sequence[str], choices: Choices) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What is to be encrypted: tables, and by their numbers how many rows they have, which columns
+    are stored as texts, and how they are declared.
+    """
+
+    tables: list[SourceTable]
+    sizes: dict[int, int]
+    texts: dict[int, frozenset[str]]
+    forms: dict[int, Form]
+
+    @staticmethod
+    def of(context: Context, source: Plaintext, choices: Choices) -> Meant:
+        """What the user has chosen; raises for names and values that cannot be held."""
+        tables = source.chosen(choices.names)
+        _require_spelled(context, source, tables)
+        sizes = _census(source, tables)
+        if choices.most_rows is not None:
+            sizes = {key: min(rows, choices.most_rows) for key, rows in sizes.items()}
+        texts = {t.oid: _texts(source, t, as_text=choices.as_text) for t in tables}
+        encrypted = not context.policy.rules
+        forms = {
+            key: replace(choices.form, texts=names, defaults=names, encrypted=encrypted)
+            for key, names in texts.items()
+        }
+        return Meant(tables, sizes, texts, forms)
+
+
+def require_none(unknown: Sequence[str], refused: Sequence[tuple[str, str]]) -> None:
+    """Raise for what Louver does not have, and what is refused with its reason."""
+    lines = [f"{name}: Louver has none" for name in unknown]
+    lines += [f"{label}: {why}" for label, why in refused]
+    if lines:
+        raise errors.make("source.refused", objects="\n".join(f"  {line}" for line in lines))
+
+
+def notices(source: Plaintext, left: Sequence[str]) -> Iterator[str]:
+    """What the user is to know."""
     if left:
         yield f"Not brought along: {'; '.join(left)}."
     if source.collation not in _BYTEWISE:
@@ -126,7 +150,7 @@ def _notices(source: Plaintext, left: Sequence[str], choices: Choices) -> Iterat
 
 
 @dataclass(slots=True)
-class _Move:
+class Move:
     """The steps that change the target."""
 
     context: Context
@@ -141,26 +165,25 @@ class _Move:
 
     def run(self, items: Sequence[Item], tables: dict[int, SourceTable]) -> None:
         """Make and fill everything, in an order in which it can be made."""
-        for group in _groups(items):
-            trial.say(self.context, "BEGIN")
-            try:
-                for item in group:
-                    trial.say(self.context, item.sql)
-                for item in group:
-                    if item.kind == "TABLE":
-                        self._fill(tables[item.oid])
-                trial.say(self.context, "COMMIT")
-            except BaseException:
-                with suppress(errors.Error):
-                    trial.say(self.context, "ROLLBACK")
-                raise
+        for group in groups(items):
+            with committing(self.context):
+                self.make(group, tables)
 
-    def _fill(self, table: SourceTable) -> None:
+    def make(self, group: Sequence[Item], tables: dict[int, SourceTable]) -> None:
+        """Make and fill what goes into one transaction."""
+        for item in group:
+            trial.say(self.context, item.sql)
+        for item in group:
+            if item.kind == "TABLE":
+                self.fill(tables[item.oid])
+
+    def fill(self, table: SourceTable) -> None:
+        """Store the rows of a table."""
         start, rows = time.perf_counter(), 0
         entry = self.context.catalog.table(table.schema, table.name)
         if entry is None:
             raise errors.make("table.missing", table=table.label)
-        texts = self.texts[table.oid] | {
+        texts = self.texts.get(table.oid, frozenset()) | {
             column.name for column in self.source.columns(table) if column.as_text
         }
 
@@ -173,15 +196,32 @@ class _Move:
                     self.progress(self.passed + rows, sum(self.sizes.values()))
 
         with transaction.writing(self.context) as catalog:
-            row_writer.append_stream(self.context, catalog.tables[entry.key], batches())
-        _require_count(table, rows, self.sizes[table.oid])
+            self.store(catalog.tables[entry.key], batches())
+        require_count(table, rows, self.sizes[table.oid])
         self.passed += rows
         self.counts[table.label] = rows
         if self.filled is not None:
             self.filled(table.label, rows, time.perf_counter() - start)
 
+    def store(self, table: Table, batches: Iterator[pa.Table]) -> None:
+        """Append rows to a table of the target."""
+        row_writer.append_stream(self.context, table, batches)
 
-def _groups(items: Sequence[Item]) -> Iterator[list[Item]]:
+
+@contextmanager
+def committing(context: Context, begin: str = "BEGIN") -> Iterator[None]:
+    """A user's transaction, committed behind the block, or undone where that fails."""
+    trial.say(context, begin)
+    try:
+        yield
+        trial.say(context, "COMMIT")
+    except BaseException:
+        with suppress(errors.Error):
+            trial.say(context, "ROLLBACK")
+        raise
+
+
+def groups(items: Sequence[Item]) -> Iterator[list[Item]]:
     """What is made in one transaction each: a table with its parts, together with those between it
     and the last one that it has a key for; other objects as they come.
     """
@@ -233,7 +273,8 @@ def _census(source: Plaintext, tables: Sequence[SourceTable]) -> dict[int, int]:
     return {oid: rows for oid, (rows, _) in counted.items()}
 
 
-def _require_count(table: SourceTable, rows: int, expected: int) -> None:
+def require_count(table: SourceTable, rows: int, expected: int) -> None:
+    """Raise where a table has another number of rows."""
     if rows != expected:
         raise errors.make("source.count", table=table.label, rows=rows, expected=expected)
 
@@ -256,7 +297,7 @@ def _done(
             raise errors.make("table.exists", table=table.label)
         if not _is_same(context, source, table):
             raise errors.make("file.object", kind="table", name=table.label)
-        _require_count(table, count(table.path), sizes[table.oid])
+        require_count(table, count(table.path), sizes[table.oid])
         done.append(table)
     return done
 

@@ -4,8 +4,8 @@ of them is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from louver import errors
@@ -39,15 +39,30 @@ def run(
     """Try all of them, as often as something more runs; where ``leaves``, tables are then tried
     without some of their constraints and defaults.
     """
-    tried = Tried()
-    say(context, "BEGIN")
+    with undone(context):
+        return attempt(context, source, items, forms, leaves=leaves, every=every)
+
+
+@contextmanager
+def undone(context: Context, begin: str = "BEGIN") -> Iterator[None]:
+    """A user's transaction that is undone at the end."""
+    say(context, begin)
     try:
-        waiting = _passes(context, items, tried)
-        if leaves:
-            waiting = _reduced_all(context, source, waiting, forms, tried)
+        yield
     finally:
         with suppress(errors.Error):
             say(context, "ROLLBACK")
+
+
+def attempt(
+    context: Context, source: Plaintext, items: Sequence[Item], forms: Mapping[int, Form],
+    *, leaves: bool, every: bool,
+) -> Tried:  # fmt: skip
+    """The same within the open transaction, in which what runs stays."""
+    tried = Tried()
+    waiting = _passes(context, items, tried)
+    if leaves:
+        waiting = _reduced_all(context, source, waiting, forms, tried)
     for item, error in waiting.items():
         if item.kind == "COMMENT":
             continue  # of what is refused itself
@@ -85,6 +100,8 @@ def _error(context: Context, item: Item) -> errors.Error | None:
         say(context, item.sql)
     except errors.Error as error:
         say(context, f"ROLLBACK TO {_POINT}")
+        if isinstance(error, errors.OperationalError):
+            raise  # another client was faster, or the server is gone: nothing is refused
         return error
     finally:
         if context.in_transaction and not context.state.aborted:

@@ -330,7 +330,7 @@ class PostgresEngine(Nested, Messaging, Counted):
             return []
         last: list[Step] = [("ROLLBACK", [])] if self._ends else []
         begin = (_SERIALIZABLE if self._serializable else _BEGIN) + " READ ONLY" * self._read_only
-        held: list[Step] = [(HOLD, [])] if self._has_gate else []
+        held: list[Step] = [(t, []) for t in (*[HOLD] * self._has_gate, *self._locks)]
         return [*last, (begin, []), *self._limits_within(), *held]
 
     def _define(self, statement: Statement) -> None:

@@ -1,4 +1,5 @@
-"""Savepoints of a server's transaction, the isolation that it begins with, and what it did again.
+"""Savepoints of a server's transaction, the isolation and the locks that it begins with, and what it
+did again.
 
 They have numbers: a name of the user's would be read by the server.
 """
@@ -7,11 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from louver import errors
 from louver.untrusted.engines.postgres.journal import Journal, is_same
 from louver.untrusted.engines.postgres.pipeline import Reply, Step, Waiting
+
+if TYPE_CHECKING:
+    from louver._rust import postgres
 
 
 class Nested(ABC):
@@ -24,6 +28,8 @@ class Nested(ABC):
     _ends: bool
     _journal: Journal
     _waiting: list[Waiting]
+    #: LOCK TABLE statements that each transaction begins with
+    _locks: Sequence[str] = ()
 
     in_transaction: bool
 
@@ -38,6 +44,25 @@ class Nested(ABC):
     @abstractmethod
     def _settle(self) -> None:
         """Bring an unfinished stream to safety."""
+
+    @abstractmethod
+    def _enter(self) -> None:
+        """Open the transaction now."""
+
+    @abstractmethod
+    def _live(self, *, within: bool = False) -> postgres.Session:
+        """The session."""
+
+    def lock(self, texts: Sequence[str]) -> None:
+        """See `Sharing`."""
+        self._locks = list(texts)
+
+    def entered(self) -> postgres.Session:
+        """See `Sharing`."""
+        self._settle()
+        self._enter()
+        self._journal.forget()  # what is done over the session itself is not in it
+        return self._live(within=True)
 
     def serialize(self) -> None:
         """See `Nesting`."""

@@ -69,11 +69,19 @@ class SourceTable:
     schema: str
     name: str
     kind: str
+    #: the schema where it waits, if that is another one
+    home: str = ""
 
     @property
     def path(self) -> str:
         """Its name as text."""
         return path_of(self.schema, self.name)
+
+    @property
+    def source(self) -> str:
+        """Where its rows are, as text."""
+        path = path_of(self.home or self.schema, self.name)
+        return f"ONLY {path}" if self.kind == "r" else path
 
     @property
     def label(self) -> str:
@@ -111,11 +119,12 @@ class SourceColumn:
 class Plaintext:
     """The database behind an open session, which is only read."""
 
-    def __init__(self, session: postgres.Session) -> None:
-        """Begin the transaction in which everything is read."""
-        session.keep_no_statements()
+    def __init__(self, session: postgres.Session, *, begun: bool = False) -> None:
+        """Begin the transaction in which everything is read, unless one is ``begun``."""
         self.connection = PostgresConnection(session, TypeNames())
-        self.connection.execute(_BEGIN)
+        if not begun:
+            session.keep_no_statements()
+            self.connection.execute(_BEGIN)
         for name, value in queries.SETTINGS:
             self.connection.execute("SELECT set_config($1, $2, true)", [name, value])
         self.schema = PostgresSchema(self.connection)
@@ -296,7 +305,7 @@ class Plaintext:
         odd = [(column, column.odd(quoted(column.name))) for column in self.columns(table)]
         named = [(column, said) for column, said in odd if said is not None]
         counts = "".join(f", count(*) FILTER (WHERE {sql})" for _, (_, sql) in named)
-        ((rows, *numbers),) = self.rows(f"SELECT count(*){counts} FROM {_source(table)}")
+        ((rows, *numbers),) = self.rows(f"SELECT count(*){counts} FROM {table.source}")
         return rows, [
             f"{table.label}.{column.name} ({what}: {number} rows)"
             for (column, (what, _)), number in zip(named, numbers, strict=True)
@@ -312,13 +321,9 @@ class Plaintext:
             for name in (column.name for column in self.columns(table))
         )
         most = "" if limit is None else f" LIMIT {limit}"
-        sql = f"SELECT {listed} FROM {_source(table)}{most}"
+        sql = f"SELECT {listed} FROM {table.source}{most}"
         for batch in self.connection.stream(sql, batch_rows=_BATCH_ROWS):
             yield pa.Table.from_batches([batch])
-
-
-def _source(table: SourceTable) -> str:
-    return f"ONLY {table.path}" if table.kind == "r" else table.path
 
 
 def _place_of(tables: Sequence[SourceTable], oid: int) -> Place:

@@ -24,7 +24,8 @@ WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND {OWN} ORDER BY 2, 
 """
 
 
-def _members(catalog: str, oid: str) -> str:
+def members(catalog: str, oid: str) -> str:
+    """The condition for what does not come with an extension."""
     return (
         f"NOT EXISTS (SELECT 1 FROM pg_depend WHERE classid = '{catalog}'::regclass"
         f" AND objid = {oid} AND deptype = 'e')"
@@ -51,7 +52,7 @@ SELECT CASE WHEN c.relkind = 'm' THEN 'materialized view' WHEN c.relkind = 'f' T
     ELSE 'inheritance (each table has its own rows)' END,
     c.oid, n.nspname::text, c.relname::text
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE {OWN} AND NOT c.relispartition AND {_members("pg_class", "c.oid")}
+WHERE {OWN} AND NOT c.relispartition AND {members("pg_class", "c.oid")}
     AND (c.relkind IN ('m', 'f', 'p')
     OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid AND c.relkind = 'r'))
 UNION ALL
@@ -70,23 +71,23 @@ UNION ALL
 SELECT CASE p.prokind WHEN 'a' THEN 'aggregate' ELSE 'window function' END, 0, n.nspname::text,
     p.proname::text
 FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-WHERE {OWN} AND p.prokind IN ('a', 'w') AND {_members("pg_proc", "p.oid")}
+WHERE {OWN} AND p.prokind IN ('a', 'w') AND {members("pg_proc", "p.oid")}
 UNION ALL
 SELECT 'operator', 0, n.nspname::text, o.oprname::text
 FROM pg_operator AS o JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-WHERE {OWN} AND {_members("pg_operator", "o.oid")}
+WHERE {OWN} AND {members("pg_operator", "o.oid")}
 UNION ALL
 SELECT 'collation', 0, n.nspname::text, o.collname::text
 FROM pg_collation AS o JOIN pg_namespace AS n ON n.oid = o.collnamespace
-WHERE {OWN} AND {_members("pg_collation", "o.oid")}
+WHERE {OWN} AND {members("pg_collation", "o.oid")}
 UNION ALL
 SELECT 'text search configuration', 0, n.nspname::text, t.cfgname::text
 FROM pg_ts_config AS t JOIN pg_namespace AS n ON n.oid = t.cfgnamespace
-WHERE {OWN} AND {_members("pg_ts_config", "t.oid")}
+WHERE {OWN} AND {members("pg_ts_config", "t.oid")}
 UNION ALL
 SELECT 'type', 0, n.nspname::text, t.typname::text
 FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
-WHERE {OWN} AND t.typtype = 'b' AND t.typelem = 0 AND {_members("pg_type", "t.oid")}
+WHERE {OWN} AND t.typtype = 'b' AND t.typelem = 0 AND {members("pg_type", "t.oid")}
 ORDER BY 1, 3, 4
 """
 #: Name, number and kind of a column's type (of a domain what it is of), its modifier, and whether
