@@ -1,5 +1,4 @@
-"""Savepoints of a server's transaction, the isolation and the locks that it begins with, and what it
-did again.
+"""Savepoints of a transaction, the isolation and locks that it begins with, and doing it again.
 
 They have numbers: a name of the user's would be read by the server.
 """
