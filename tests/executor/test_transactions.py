@@ -74,6 +74,26 @@ def test_read_only(twin: Twin) -> None:
     twin.run("FROM t")
 
 
+_FAILING = ("BEGIN", "SELECT b::INT FROM t", "INSERT INTO t VALUES (1, 'again')",
+            "INSERT INTO t VALUES (2, 'fits'), (3, NULL)", "UPDATE t SET a = b::INT",
+            "SELECT error('on purpose')")  # fmt: skip
+
+
+def test_commit_of_a_failed_transaction_is_a_rollback(twin: Twin) -> None:
+    twin.both("CREATE TABLE t (a INT ENC PRIMARY KEY, b VARCHAR ENC NOT NULL)",
+              "INSERT INTO t VALUES (1, 'x')")  # fmt: skip
+    for sql in _FAILING:
+        for ending in ("COMMIT", "END TRANSACTION", "ROLLBACK", "COMMIT"):
+            twin.both("BEGIN", "INSERT INTO t VALUES (9, 'undone')")
+            twin.fails(sql)
+            assert twin.fails("FROM t").code == "transaction.aborted"
+            twin.both(ending)
+            assert twin.run("FROM t") == [(1, "x")]
+            assert twin.fails("COMMIT").code == "transaction.none"
+    twin.both("BEGIN", "INSERT INTO t VALUES (9, 'kept')", "SELECT nothing FROM t", "COMMIT")
+    assert twin.run("SELECT count(*) FROM t") == [(2,)]
+
+
 def test_a_key_that_another_transaction_wrote_is_told_at_commit(
     tmp_path: Path, key_file: Path
 ) -> None:
