@@ -74,6 +74,27 @@ def test_read_only(twin: Twin) -> None:
     twin.run("FROM t")
 
 
+_DRAWING = ("SELECT nextval('s')", "SELECT nextval('s') FROM t WHERE false", "SELECT nextval('v')",
+            "SELECT n() + a FROM t", "FROM drawn", "EXECUTE p")  # fmt: skip
+
+
+def test_one_that_only_reads_draws_no_numbers(twin: Twin) -> None:
+    """Not even the refused statement does: the next number is the one that it would have been."""
+    twin.both("CREATE TABLE t (a INT ENC, nextval INT)", "INSERT INTO t VALUES (1, 1)",
+              "CREATE SEQUENCE s", "CREATE TEMP SEQUENCE v", "CREATE MACRO n() AS nextval('s')",
+              "CREATE VIEW drawn AS SELECT nextval('s') AS n FROM t",
+              "PREPARE p AS SELECT nextval('s')")  # fmt: skip
+    for sql in _DRAWING:
+        twin.run("SELECT nextval('s'), nextval('v')")
+        twin.both("BEGIN READ ONLY")
+        assert twin.fails(sql).code == "transaction.read_only", sql
+        twin.both("ROLLBACK")
+        twin.run("SELECT currval('s'), currval('v')")
+    twin.both("BEGIN READ ONLY")
+    twin.run("SELECT nextval, t.nextval + 1, currval('s') FROM t WHERE nextval IN (1, 2)")
+    twin.both("COMMIT")
+
+
 _FAILING = ("BEGIN", "SELECT b::INT FROM t", "INSERT INTO t VALUES (1, 'again')",
             "INSERT INTO t VALUES (2, 'fits'), (3, NULL)", "UPDATE t SET a = b::INT",
             "SELECT error('on purpose')")  # fmt: skip

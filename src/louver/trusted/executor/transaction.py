@@ -367,6 +367,12 @@ def _changed(context: Context, *, schema_changed: bool, plans_hold: bool) -> Non
         context.catalog.touch()
 
 
+def require_drawing(context: Context, tokens: Sequence[Token]) -> None:
+    """Refuse a query that draws, in a transaction that only reads, before it has drawn."""
+    if context.state.read_only and sequence_draws.writes(context.catalog, tokens):
+        require_writable(context)
+
+
 def keep_sequences(context: Context, tokens: Sequence[Token]) -> None:
     """Make durable what a query has drawn: no one gets the same value again after a reconnect."""
     catalog = context.catalog
