@@ -176,7 +176,8 @@ def test_a_stored_type_of_the_same_name_is_another(tmp_path: Path, key_file: Pat
     plain = duckdb.connect(f"{tmp_path}/plain.duckdb")
     with louver.connect(url, keys=key_file) as con:
         for sql in ("CREATE TEMP TYPE mood AS ENUM ('sad', 'glad')",
-                    "CREATE TYPE mood AS ENUM ('other')", "CREATE TABLE k (i mood, l mood[], j INT ENC)",
+                    "CREATE TYPE mood AS ENUM ('other')",
+                    "CREATE TABLE k (i mood, l mood[], j INT ENC)",
                     "INSERT INTO k VALUES ('glad', ['sad'], 1)", "CREATE TABLE n (j INT ENC)",
                     "ALTER TABLE n ADD COLUMN m mood"):  # fmt: skip
             con.execute(sql)
