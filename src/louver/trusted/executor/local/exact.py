@@ -78,8 +78,8 @@ def fetched(
         done = connection.execute(f"SELECT * FROM {_RESULT}")
         columns, rows = arrow_values.described(done), done.to_arrow_table()
         pairs = zip(rows.column_names, types, strict=True)
-        kept = _STORED.get()
-        exact = [n for n, type_ in pairs if may_change(type_) and (kept or "UNION" not in type_)]
+        tags = _STORED.get()
+        exact = [n for n, type_ in pairs if may_change(type_) and (tags or "UNION" not in type_)]
         _require(connection, _RESULT, exact, rows)
     finally:
         connection.execute(f"DROP TABLE IF EXISTS {_RESULT}")
