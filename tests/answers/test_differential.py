@@ -10,7 +10,9 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
+from louver.trusted.planner.sql.trees import local_text, parse_one
 from tests.generated import cases
 from tests.twin import Twin, outcome_of, require_same
 
@@ -170,10 +172,25 @@ def test_answers_equal(profile: str, open_connection) -> None:
                 # Where DuckDB brings a HUGEINT to a DECIMAL that cannot hold it, to compare the
                 # two, Louver compares without: there is no answer to be held against.
                 continue
+            if expected.compared == "error outofrange" and actual.error is None:
+                expected = outcome_of(duck, in_any_order(sql))
             require_same(sql, expected, actual, "LIMIT" in sql, exact=False)
         duck.close()
 
     check()
+
+
+def in_any_order(sql: str) -> str:
+    """A query in whose WHERE what AND and OR connect may overflow: whether DuckDB computes it for a
+    row that another part decides depends on the order in which it takes them, which it chooses.
+    """
+    tree = parse_one(sql)
+    for where in tree.find_all(exp.Where):
+        for connector in list(where.find_all(exp.And, exp.Or)):
+            for part in (connector.left, connector.right):
+                if not isinstance(part.unnest(), exp.Connector):
+                    part.replace(exp.Anonymous(this="TRY", expressions=[part.copy()]))
+    return local_text(tree)
 
 
 def insert(duck, connection, table: str, types: list[str], rows: list[list[object]]) -> None:

@@ -78,6 +78,22 @@ def statement_of(dice: Random) -> str:
     ])  # fmt: skip
 
 
+def test_of_two_references_the_one_that_is_older_is_named(key_file: Path) -> None:
+    twin = Twin(":memory:", key_file, "sealed")
+    names = [f"c{number}" for number in range(16)]
+    twin.fill("CREATE TABLE p (i INT ENC PRIMARY KEY)", "INSERT INTO p VALUES (1)")
+    for name in names:
+        twin.fill(f"CREATE TABLE {name} (r_{name} INT ENC REFERENCES p(i))",
+                  f"INSERT INTO {name} VALUES (1)")  # fmt: skip
+    local = twin.session.context.local
+    assert local.schema.children(("main", "p")) == [("main", name) for name in names]
+    for name in names[:4]:
+        expected, actual = (outcome_of(c, "DELETE FROM p") for c in (twin.plain, twin.louver))
+        assert f"r_{name}: 1" in first_line(expected.error) == first_line(actual.error)
+        twin.fill(f"DELETE FROM {name}")
+    twin.close()
+
+
 @settings(
     max_examples=cases(12),
     deadline=None,

@@ -170,6 +170,33 @@ def test_sequences_may_not_count_secrets(twin: Twin) -> None:
             con.execute(sql)
 
 
+def test_a_stored_type_of_the_same_name_is_another(tmp_path: Path, key_file: Path) -> None:
+    """A table keeps the type that it was declared with, and it outlives that one."""
+    url = f"duckdb:///{tmp_path}/x.duckdb"
+    plain = duckdb.connect(f"{tmp_path}/plain.duckdb")
+    with louver.connect(url, keys=key_file) as con:
+        for sql in ("CREATE TEMP TYPE mood AS ENUM ('sad', 'glad')",
+                    "CREATE TYPE mood AS ENUM ('other')",
+                    "CREATE TABLE k (i mood, l mood[], j INT ENC)",
+                    "INSERT INTO k VALUES ('glad', ['sad'], 1)", "CREATE TABLE n (j INT ENC)",
+                    "ALTER TABLE n ADD COLUMN m mood"):  # fmt: skip
+            con.execute(sql)
+            plain.execute(sql.replace(" ENC", ""))
+        for name in ("k", "n"):
+            described = (c.execute(f"FROM {name}").description or [] for c in (con, plain))
+            louvers, duckdbs = ([(item[0], str(item[1])) for item in each] for each in described)
+            assert louvers == duckdbs
+        assert con.execute("FROM k").fetchall() == plain.execute("FROM k").fetchall()
+    with louver.connect(url, keys=key_file) as con:
+        assert con.execute("FROM k").fetchall() == [("glad", ["sad"], 1)]
+        con.execute("INSERT INTO k VALUES ('sad', [], 2); INSERT INTO n VALUES (1, 'glad')")
+        with pytest.raises(louver.DataError):
+            con.execute("INSERT INTO k VALUES ('other', [], 2)")
+        con.execute("DROP TYPE mood")
+    with louver.connect(url, keys=key_file) as con:
+        assert con.execute("SELECT count(*) FROM k").fetchall() == [(2,)]
+
+
 def test_what_is_refused_and_how(twin: Twin) -> None:
     con = twin.louver
     for sql in ("CREATE TEMP VIEW own AS SELECT 1 AS i", "CREATE TEMP TYPE tone AS ENUM ('x')",

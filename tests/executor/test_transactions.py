@@ -74,6 +74,47 @@ def test_read_only(twin: Twin) -> None:
     twin.run("FROM t")
 
 
+_DRAWING = ("SELECT nextval('s')", "SELECT nextval('s') FROM t WHERE false", "SELECT nextval('v')",
+            "SELECT n() + a FROM t", "FROM drawn", "EXECUTE p")  # fmt: skip
+
+
+def test_one_that_only_reads_draws_no_numbers(twin: Twin) -> None:
+    """Not even the refused statement does: the next number is the one that it would have been."""
+    twin.both("CREATE TABLE t (a INT ENC, nextval INT)", "INSERT INTO t VALUES (1, 1)",
+              "CREATE SEQUENCE s", "CREATE TEMP SEQUENCE v", "CREATE MACRO n() AS nextval('s')",
+              "CREATE VIEW drawn AS SELECT nextval('s') AS n FROM t",
+              "PREPARE p AS SELECT nextval('s')")  # fmt: skip
+    for sql in _DRAWING:
+        twin.run("SELECT nextval('s'), nextval('v')")
+        twin.both("BEGIN READ ONLY")
+        assert twin.fails(sql).code == "transaction.read_only", sql
+        twin.both("ROLLBACK")
+        twin.run("SELECT currval('s'), currval('v')")
+    twin.both("BEGIN READ ONLY")
+    twin.run("SELECT nextval, t.nextval + 1, currval('s') FROM t WHERE nextval IN (1, 2)")
+    twin.both("COMMIT")
+
+
+_FAILING = ("BEGIN", "SELECT b::INT FROM t", "INSERT INTO t VALUES (1, 'again')",
+            "INSERT INTO t VALUES (2, 'fits'), (3, NULL)", "UPDATE t SET a = b::INT",
+            "SELECT error('on purpose')")  # fmt: skip
+
+
+def test_commit_of_a_failed_transaction_is_a_rollback(twin: Twin) -> None:
+    twin.both("CREATE TABLE t (a INT ENC PRIMARY KEY, b VARCHAR ENC NOT NULL)",
+              "INSERT INTO t VALUES (1, 'x')")  # fmt: skip
+    for sql in _FAILING:
+        for ending in ("COMMIT", "END TRANSACTION", "ROLLBACK", "COMMIT"):
+            twin.both("BEGIN", "INSERT INTO t VALUES (9, 'undone')")
+            twin.fails(sql)
+            assert twin.fails("FROM t").code == "transaction.aborted"
+            twin.both(ending)
+            assert twin.run("FROM t") == [(1, "x")]
+            assert twin.fails("COMMIT").code == "transaction.none"
+    twin.both("BEGIN", "INSERT INTO t VALUES (9, 'kept')", "SELECT nothing FROM t", "COMMIT")
+    assert twin.run("SELECT count(*) FROM t") == [(2,)]
+
+
 def test_a_key_that_another_transaction_wrote_is_told_at_commit(
     tmp_path: Path, key_file: Path
 ) -> None:

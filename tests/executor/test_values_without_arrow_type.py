@@ -75,8 +75,13 @@ def test_a_union_keeps_its_tag_or_is_refused(twin: Twin) -> None:
         f"INSERT INTO t VALUES (9, NULL, {lost}, NULL)",
         f"INSERT INTO t VALUES (9, NULL, NULL, {{'u': {lost}::{kind}}})",
         f"UPDATE t SET u = {lost} WHERE n = 0",
+        f"CREATE TABLE made AS SELECT n, {lost}::{kind} AS u FROM t",
+        f"CREATE TABLE made AS SELECT [{{'u': {lost}::{kind}}}] AS u",
     ):
         with pytest.raises(errors.Error) as caught:
             twin.louver.execute(sql)
         assert caught.value.code == "value.form", sql
     twin.either(query)
+    # A UNION that is NULL itself is kept.
+    twin.fill("CREATE TABLE made AS SELECT n, u AS v, s FROM t")
+    twin.run("SELECT n, v IS NULL, union_tag(v), union_tag(s.u) FROM made")

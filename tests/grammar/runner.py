@@ -17,28 +17,24 @@ import louver
 from louver.trusted.executor import session as louver_session
 from tests.engines.suite import url_of
 from tests.generated import fewest
+from tests.grammar.faults import (
+    PENDING,
+    STATISTICS,
+    alters_rows_that_stay,
+    lost,
+    repeated,
+    stored,
+    unsigned,
+)
 from tests.grammar.session import Session, Step
 from tests.grammar.writers import Writers
 from tests.slt import script
 from tests.slt.runner import Outcome, Run
 from tests.slt.script import Entry
-from tests.slt.sides import Side, duck
+from tests.slt.sides import Borrowed, Side, duck
 
 Drawn = Session | Writers
 _MARK = re.compile(r"/\*(ENC[^*]*)\*/")
-#: Kinds of errors that differ, and the fault that they wait for.
-PENDING = {
-    (
-        "error transaction",
-        "error transaction.key",
-    ): "COMMIT names no key that only the server knows",
-    ("error conversion", "error dependency"): "of two errors in one statement, the other",
-    ("error constraint", "error dependency"): "of two errors in one statement, the other",
-    ("error constraint", "error conversion"): "of two errors in one statement, the other",
-    ("error catalog", "error invalidinput"): "of two errors in one statement, the other",
-    ("error catalog", "error table.missing"): "COPY … FROM has a message of its own",
-    ("error binder", "error catalog"): "a view that no longer binds is gone after a reconnect",
-}
 MOST_ROWS = 300
 """A session ends where a table has more: copies of itself make it grow without end."""
 
@@ -99,15 +95,6 @@ class Report:
         return [*lines, f"{len(self.differences)} differences", *map(str, self.differences)]
 
 
-#: DuckDB's optimizer converts the bounds of a column, which may be infinite or too far away for the
-#: other type, though no value is converted: whether it does depends on how the rows came.
-_STATISTICS = re.compile(
-    r"Could not convert Timestamp\(|value infinity can't be cast to the destination type INT64"
-    r"|value 340282366920938463463374607431768211455 can't be cast because the value is out of"
-)
-_ALTERED = re.compile(r"ALTER TABLE (?P<table>\S+) (?P<change>.*)", re.DOTALL)
-
-
 def shown(step: Step) -> str:
     """A step's statement as Louver gets it, behind the connection that is not the first."""
     return (f"{step.connection}: " if step.connection else "") + _MARK.sub(r"\1", step.sql)
@@ -120,49 +107,10 @@ def _twin(path: Path) -> Any:
     return connection
 
 
-def _unsigned(outcome: Outcome) -> Outcome:
-    """The same without the sign of -0.0, which the server's DuckDB forgets of a plain column."""
-    rows = outcome.rows
-    if rows is not None:
-        rows = [tuple(map(_without_sign, row)) for row in rows]
-    return replace(outcome, rows=rows)
-
-
-def _without_sign(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_sign(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(_without_sign, value))
-    return 0.0 if value == 0 and isinstance(value, float) else value
-
-
 class Broken(Exception):
     """A fault of DuckDB's own, after which its database cannot be asked any more, or a conflict
     that only plaintext DuckDB had, after which the databases differ.
     """
-
-
-def _lost(outcome: Outcome) -> bool:
-    """Whether a statement failed because of what another connection does."""
-    said = re.sub(r"\bon conflict\b", "", outcome.message.lower())
-    altered = ("altered by a different", "another transaction has altered")
-    words = ("conflict" in outcome.kind, "conflict" in said, *(text in said for text in altered))
-    return outcome.rows is None and any(words)
-
-
-def _repeated(connection: Any) -> list[str]:
-    """The tables that show a connection two rows with one key."""
-    keys = (
-        "SELECT table_name, constraint_column_names FROM duckdb_constraints()"
-        " WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE')"
-    )
-    results = []
-    for table, columns in connection.execute(keys).fetchall():
-        listed = ", ".join(f'"{column}"' for column in columns)
-        given = " AND ".join(f'"{column}" IS NOT NULL' for column in columns)
-        sql = f'SELECT {listed} FROM "{table}" WHERE {given} GROUP BY ALL HAVING count(*) > 1'
-        results += [table] if connection.execute(sql).fetchall() else []
-    return results
 
 
 class Pair:
@@ -179,7 +127,7 @@ class Pair:
     ) -> None:
         policy = "sealed" if profile == "mixed" else profile
         self.stored_plain = unsigned or profile == "mixed"
-        self._assigned = False
+        self._assigned, self.folder = False, folder
 
         def opened(path: Path) -> Any:
             url = url_of(backend, path)
@@ -199,7 +147,7 @@ class Pair:
             run.reopen()
         entry = script.probe(step.sql, step.parameters, step.connection, many=step.many)
         actual = run.outcome(run.louver, entry)
-        if _lost(actual):
+        if lost(actual):
             self._lost(step, entry, actual, report)
             return False, None
         if actual.refused:
@@ -210,9 +158,9 @@ class Pair:
         if "internal" in expected.kind or "fatal" in expected.kind:
             raise Broken(expected.message)
         for other, failed in ((actual, expected), (expected, actual)):
-            if other.rows is not None and _STATISTICS.search(failed.message):
+            if other.rows is not None and STATISTICS.search(failed.message):
                 raise Broken(failed.message)
-        if _lost(expected):
+        if lost(expected):
             report.conflicts["of plaintext only"] += 1
             if actual.rows is not None and (not step.inside or step.sql == "COMMIT"):
                 raise Broken(expected.message)
@@ -224,8 +172,10 @@ class Pair:
             # In the last column, which DuckDB leaves NULL, Louver says what ENC is.
             actual = replace(actual, rows=[(*row[:5], None, *row[6:]) for row in actual.rows])
         if self.stored_plain or self._assigned:
-            expected, actual = _unsigned(expected), _unsigned(actual)
+            expected, actual = unsigned(expected), unsigned(actual)
         sort = run.compared(entry, expected, actual)
+        if sort and step.reads and expected.rows is not None and not step.inside:
+            sort = "" if self._reads_generated(entry, actual) else sort
         # Of many rows, DuckDB runs one after the other; Louver converts all of them first.
         if sort == "kind" and (step.many or (expected.kind, actual.kind) in PENDING):
             sort = ""
@@ -247,25 +197,22 @@ class Pair:
             return step.inside or step.kind == "alter" or "UPDATE" in step.sql
         if "duplicate key" in actual.message.lower() and expected.rows is not None:
             # A key that another connection freed since, whose row its transaction still sees.
-            return step.inside and bool(_repeated(self.run.duck.connection(step.connection)))
+            return step.inside and bool(repeated(self.run.duck.connection(step.connection)))
         if "conversion" in expected.kind and actual.rows is not None and step.kind == "alter":
-            return self._alters_rows_that_stay(step)
+            sql = _MARK.sub(r"\1", step.sql)
+            return alters_rows_that_stay(self.run.duck.connection(step.connection), sql)
         if actual.rows is None or "duplicate key" not in expected.message.lower():
             return False
-        assert not _repeated(self.run.louver.connection(step.connection)), shown(step)
+        assert not repeated(self.run.louver.connection(step.connection)), shown(step)
         return True
 
-    def _alters_rows_that_stay(self, step: Step) -> bool:
-        """Whether DuckDB takes an ALTER of the rows alone: of a table it casts deleted ones too."""
-        match = _ALTERED.match(_MARK.sub(r"\1", step.sql))
-        if match is None:
-            return False
-        copied = self.run.duck.connection(step.connection).cursor()
-        copied.execute(f"CREATE TEMP TABLE louver_copy AS FROM {match['table']}")
-        with suppress(duckdb.Error):
-            copied.execute(f"ALTER TABLE louver_copy {match['change']}")
-            return True
-        return False
+    def _reads_generated(self, entry: Entry, actual: Outcome) -> bool:
+        """Whether plaintext DuckDB answers as Louver does where columns are not computed anew."""
+        with stored(self.run.duck.connection(entry.connection)) as connection:
+            if connection is None:
+                return False
+            expected = self.run.outcome(Borrowed(self.folder, connection), entry)
+        return not self.run.compared(entry, expected, actual)
 
     def _expected(self, step: Step, entry: Entry, *, undone: bool = False) -> Outcome:
         """What plaintext DuckDB makes of a step. Its executemany runs row by row, Louver's is one
@@ -296,7 +243,7 @@ class Pair:
             self.run.duck.connection(step.connection).execute("ROLLBACK")
             report.conflicts[f"at COMMIT: {actual.kind}"] += 1
             return
-        too = _lost(self._expected(step, entry, undone=True))
+        too = lost(self._expected(step, entry, undone=True))
         name = "of both" if too else f"of Louver only: {step.kind}: {actual.kind}"
         report.conflicts[name] += 1
 

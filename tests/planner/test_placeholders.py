@@ -8,6 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -79,7 +80,14 @@ def test_bound_values_compare_as_in_duckdb(
     twin: Twin, form: str, first: str, second: str, values: list[Any]
 ) -> None:
     condition = form.format(c=name(first), d=name(second))
-    twin.either(f"SELECT count(*), sum(s) FROM t WHERE {condition}", values[: form.count("?")])
+    sql, bound = f"SELECT count(*), sum(s) FROM t WHERE {condition}", values[: form.count("?")]
+    if form == "{c} + ? > 1" and first in ("UTINYINT", "UBIGINT") and bound == [1 << 63]:
+        # A fault of plaintext DuckDB: it brings what is added to a UBIGINT to the other side, as a
+        # BIGINT, which this is too large for; an INTERNAL error of its optimizer.
+        with pytest.raises(duckdb.InternalException, match="Information loss on integer cast"):
+            twin.plain.execute(sql, bound)
+        return
+    twin.either(sql, bound)
 
 
 @pytest.mark.parametrize(

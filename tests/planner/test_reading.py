@@ -13,6 +13,7 @@ import pytest
 from sqlglot import exp
 
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.dialect import DUCKDB
 from louver.trusted.planner.sql.trees import local_text, parse, parse_one
 from tests.generated import cases, generator
 from tests.twin import Twin
@@ -68,6 +69,17 @@ def test_operators_are_read_in_the_order_of_duckdb() -> None:
         assert read == printed == wanted, text
         compared += 1
     assert compared > 100
+
+
+@pytest.mark.parametrize("text", ["s ~ 'a'", "NOT s ~ 'a'", "s !~ 'a'", "'a' ~ 'a' || s"])
+def test_a_pattern_matches_as_in_the_engines_version(text: str) -> None:
+    """Up to DuckDB 1 it matches the whole text, and from 2 on a part of it; sqlglot knows both."""
+    assert ".".join(map(str, DUCKDB.sqlglot.version)) == duckdb.__version__
+    tree = parse(f"SELECT {text} AS x FROM (VALUES ('a'), ('ab'), ('b')) AS v(s)")
+    if tree is not None:
+        shown = [duckdb.sql(sql).fetchall() for sql in (local_text(tree), tree.sql("duckdb"))]
+        assert shown == [duckdb.sql(f"SELECT {text} FROM (VALUES ('a'), ('ab'), ('b')) v(s)")
+                         .fetchall()] * 2  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "number", "after"), [

@@ -34,7 +34,7 @@ _REFUSALS = frozenset({"error value.form", "error sql.reserved"})
 _CHANGED = ((("Count", "BIGINT"),), (("Success", "BOOLEAN"),))
 #: What DuckDB calls those of Louver's errors that are DuckDB's too.
 _KINDS = dict.fromkeys(
-    ("error transaction.none", "error transaction.aborted", "error transaction.readonly"),
+    (f"error transaction.{word}" for word in ("none", "active", "aborted", "readonly")),
     "error transaction",
 )
 

@@ -109,6 +109,7 @@ def answer(
     described = context.local.describe(text.home, values)
     resolver = Resolver(context.catalog, parse(text.plain), tokens)
     tables = resolver.all_tables(text, context.local)
+    transaction.require_drawing(context, tokens)
     named = reached(context.catalog, names_of(tokens))[0]
     names_only = not describes(context.local, named - _OF_SEQUENCES)
     sequence_draws.require(

@@ -124,6 +124,8 @@ def _planned(
     if not (plan.names or pivots(tokens)):
         # Arrow does not count rows without columns.
         raise errors.make("sql.unsupported", statement="A query without columns")
+    if context.state.read_only:
+        transaction.require_drawing(context, tokens)
     secret = plan.reads_secret or context.state.origins.is_secret
     if secret and sequence_draws.draws(context.catalog, tokens):
         sequence_draws.require(

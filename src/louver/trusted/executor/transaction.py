@@ -141,15 +141,15 @@ def require_writable(context: Context) -> None:
 
 
 def commit(context: Context) -> None:
-    """COMMIT: data, catalog and bounds at once."""
+    """COMMIT: data, catalog and bounds at once; of a transaction that failed, ROLLBACK, as in both
+    DuckDB and PostgreSQL: the error was the failing statement's.
+    """
     state = context.state
     if state.saved is None:
         raise errors.make("transaction.none")
     if state.aborted:
         rollback(context)
-        if spoken().fails_whole:
-            return
-        raise errors.make("transaction.aborted")
+        return
     for check in state.checks:
         check()
     saved, state.saved = state.saved, None
@@ -366,6 +366,12 @@ def _changed(context: Context, *, schema_changed: bool, plans_hold: bool) -> Non
         context.state.flows.clear()
     if not plans_hold:
         context.catalog.touch()
+
+
+def require_drawing(context: Context, tokens: Sequence[Token]) -> None:
+    """Refuse a query that draws, in a transaction that only reads, before it has drawn."""
+    if context.state.read_only and sequence_draws.writes(context.catalog, tokens):
+        require_writable(context)
 
 
 def keep_sequences(context: Context, tokens: Sequence[Token]) -> None:

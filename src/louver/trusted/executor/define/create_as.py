@@ -20,6 +20,7 @@ from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import fill, new_tables
+from louver.trusted.executor.local import exact
 from louver.trusted.executor.schema import (
     constraints,
     head,
@@ -112,7 +113,8 @@ def run(
         if not parts.empty:
             _require_flow(context, parts, columns, sources)
         if by_rows or not parts.empty:
-            answer = queries.select(context, parts.query, parts.tokens, parameters)
+            with exact.stored():
+                answer = queries.select(context, parts.query, parts.tokens, parameters)
         if other is not context or by_rows:
             # The local schema does not know attached tables, nor rows that give columns, but what
             # the query gives.

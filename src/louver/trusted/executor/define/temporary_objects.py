@@ -108,12 +108,12 @@ def independent(context: Context, start: head.Head, sql: str, parameters: Parame
             raise _dependent(start)
         return sql
     entries, changed = _made(context, start, sql, parameters)
-    if entries is None or _alone(context, entries):
+    if entries is None or _alone(context, entries, changed):
         return sql
     if start.kind == "TABLE" and entries.sql != changed:
         # Types are written out in what DuckDB prints.
         entries.sql = changed
-        if _alone(context, entries):
+        if _alone(context, entries, changed):
             return changed
     raise _dependent(start)
 
@@ -138,8 +138,10 @@ def _made(
     return None, ""
 
 
-def _alone(context: Context, item: HomeObject) -> bool:
-    """Whether an object can be made where nothing is temporary."""
+def _alone(context: Context, item: HomeObject, printed: str) -> bool:
+    """Whether an object can be made where nothing is temporary. There a name may be that of a
+    stored type, and the table, as it is ``printed``, another one.
+    """
     catalog, own = context.catalog.copy(), objects.key_of(item)
     rest = [o for o in catalog.objects if not o.temporary and objects.key_of(o) != own]
     catalog.objects = [*rest, item]
@@ -148,8 +150,11 @@ def _alone(context: Context, item: HomeObject) -> bool:
         home = context.local.alone(catalog)
     except errors.Error:
         return False
+    same = item not in home.unresolved
+    if same and item.kind == "TABLE" and not context.local.dialect.prints_objects:
+        same = home.schema.text_of(item.kind, item.schema, item.name) == printed
     home.close()
-    return item not in home.unresolved
+    return same
 
 
 def refuse_comment(context: Context, text: lexer.Text) -> None:

@@ -60,10 +60,11 @@ _REFERENCES = (
     "SELECT schema_name, table_name, referenced_table FROM duckdb_constraints()"
     f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY'"
 )
+#: In the order of their making, in which DuckDB looks into them.
 _CHILDREN = (
-    "SELECT DISTINCT schema_name, table_name FROM duckdb_constraints()"
+    "SELECT schema_name, table_name FROM duckdb_constraints()"
     f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
-    f" AND {folded_sql('referenced_table')} = $2"
+    f" AND {folded_sql('referenced_table')} = $2 GROUP BY ALL ORDER BY min(table_oid)"
 )
 _UNIQUE = f"SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique AND {TABLE_IS}"
 _INDEXES = (

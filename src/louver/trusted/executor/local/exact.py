@@ -7,7 +7,9 @@ years of hours overflow there; a UNION whose member is NULL has no tag there any
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import duckdb
 import pyarrow as pa
@@ -20,6 +22,7 @@ from louver.trusted.vault.catalog import Table
 _CHANGED = re.compile(r"\b(INTERVAL|UNION)\b")
 _PASSED = "louver_passed"
 _RESULT = "louver_result"
+_STORED: ContextVar[bool] = ContextVar("louver_stored", default=False)
 
 
 def may_change(type_: str) -> bool:
@@ -53,11 +56,21 @@ def _require(
         raise errors.make("value.form")
 
 
+@contextmanager
+def stored() -> Iterator[None]:
+    """Within it, answers become rows of a table: of a UNION the tag is needed too."""
+    token = _STORED.set(True)
+    try:
+        yield
+    finally:
+        _STORED.reset(token)
+
+
 def fetched(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: object, types: Sequence[str]
 ) -> tuple[list[tuple[str, str]], pa.Table]:
     """The columns and rows of a query whose answer has such types. Of a UNION only the member is
-    told, and a NULL is a NULL.
+    told, and a NULL is a NULL, unless they are `stored`.
     """
     statement = f"CREATE OR REPLACE TEMP TABLE {_RESULT} AS\n{sql}"
     connection.execute(statement, parameters) if parameters else connection.execute(statement)
@@ -65,8 +78,9 @@ def fetched(
         done = connection.execute(f"SELECT * FROM {_RESULT}")
         columns, rows = arrow_values.described(done), done.to_arrow_table()
         pairs = zip(rows.column_names, types, strict=True)
-        timed = [name for name, type_ in pairs if may_change(type_) and "UNION" not in type_]
-        _require(connection, _RESULT, timed, rows)
+        tags = _STORED.get()
+        exact = [n for n, type_ in pairs if may_change(type_) and (tags or "UNION" not in type_)]
+        _require(connection, _RESULT, exact, rows)
     finally:
         connection.execute(f"DROP TABLE IF EXISTS {_RESULT}")
     return columns, rows

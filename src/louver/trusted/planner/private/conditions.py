@@ -24,7 +24,9 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_MATCHES = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo, exp.Glob)
+_MATCHES = (
+    exp.Like, exp.ILike, exp.RegexpFullMatch, exp.RegexpLike, exp.SimilarTo, exp.Glob,
+)  # fmt: skip
 _COMPARED = "a secret can only be compared with an expression of columns"
 _FORMS = "Write column = ?, column < ?, column BETWEEN ? AND ? or column IN (?, ?)"
 

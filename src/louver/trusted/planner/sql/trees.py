@@ -23,12 +23,15 @@ _OPERANDS = (
     exp.Anonymous, exp.Query,
 )  # fmt: skip
 
+#: Operators of `early` that sqlglot reads as functions.
+_MATCHES = (exp.RegexpFullMatch, exp.RegexpLike, exp.StartsWith)
+
 
 def local_text(node: exp.Expr) -> str:
     """A tree as text for the local engine, or for providers, whose language is the same; a text for
     any other server is its backend's to print.
     """
-    return str(node.sql(spoken().name))
+    return str(node.sql(spoken().sqlglot))
 
 
 def parse(sql: str) -> exp.Expr | None:
@@ -102,7 +105,7 @@ def _bracket_negations(tree: exp.Expr | None) -> None:
 
 def _is_plain(tree: exp.Expr | None) -> bool:
     """Whether no order of comparisons is another one in DuckDB: none stands within another."""
-    compared = tree.find_all(exp.Predicate, exp.RegexpLike, exp.StartsWith) if tree else ()
+    compared = tree.find_all(exp.Predicate, *_MATCHES) if tree else ()
     bare = tree is None or tree.find(exp.BitwiseNot) is None
     return bare and all(isinstance(part, _OPERANDS) for node in compared for part in _sides(node))
 

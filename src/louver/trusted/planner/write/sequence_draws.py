@@ -5,9 +5,10 @@ its next number may be written to a plain column.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold
@@ -30,6 +31,21 @@ from louver.trusted.vault.catalog import Catalog
 def draws(catalog: Catalog, tokens: Sequence[Token]) -> bool:
     """Whether a statement draws numbers, itself or through the views and macros that it names."""
     return _draws_itself(tokens) or _draws_in_objects(catalog, tokens)
+
+
+def writes(catalog: Catalog, tokens: Sequence[Token]) -> bool:
+    """Whether a transaction that only reads refuses the query because it calls `nextval`, whether
+    or not a row gets to the call: DuckDB does. PostgreSQL refuses the call itself.
+    """
+    if spoken().fails_whole or not draws(catalog, tokens):
+        return False
+    return _calls(tokens) or _draws_in_objects(catalog, tokens)
+
+
+def _calls(tokens: Sequence[Token]) -> bool:
+    """Whether one of them is called, and not a column of that name read."""
+    called = [word for word, after in pairwise(tokens) if after.token_type == TokenType.L_PAREN]
+    return _draws_itself(called)
 
 
 def _draws_in_objects(catalog: Catalog, tokens: Sequence[Token]) -> bool:
