@@ -81,6 +81,18 @@ def test_drawn_statements(twin: Twin) -> None:
     assert not twin.recorded.holds(b"mood", b"rows_of", b"zebra")
 
 
+def test_what_a_temporary_table_is_declared_by_stays(twin: Twin) -> None:
+    """DuckDB removes it and keeps the table, which could not be made again."""
+    twin.both("CREATE SEQUENCE q", "CREATE TEMP TABLE u2 (i INT DEFAULT nextval('q'), j INT)")
+    for sql in ("DROP SEQUENCE q", "DROP SEQUENCE IF EXISTS q"):
+        with pytest.raises(louver.Error) as caught:
+            twin.louver.execute(sql)
+        assert caught.value.code == "sql.unsupported"
+    twin.both("CREATE TABLE later (a INT)", "INSERT INTO u2 (j) VALUES (5)")
+    twin.run("FROM u2")
+    twin.both("DROP TABLE u2", "DROP SEQUENCE q")
+
+
 def test_they_end_with_the_session_and_outlive_a_rebuilt_home(
     tmp_path: Path, key_file: Path
 ) -> None:

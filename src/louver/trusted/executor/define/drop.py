@@ -39,6 +39,7 @@ def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
         removed = _removed(context, text.home, macros=macros)
         if start.conditional and not removed:
             return Answer()
+        temporary_objects.require_unused(context, removed)
         local = local and temporary_objects.are(removed)
     with temporary_objects.changing(context, local) as catalog:
         change = objects.run(context, text.home, macros=macros)

@@ -6,6 +6,7 @@ them alike. What is stored of the catalog leaves them out, and no stored object 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,6 +21,10 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import schema_of
 from louver.trusted.planner.write.reads import names_of, reached
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
+
+#: Kinds of objects that DuckDB removes though a temporary table is declared by them.
+_DECLARING = ("SEQUENCE", "TYPE", "MACRO", "MACRO TABLE")
+_WORD = re.compile(r"\w+")
 
 
 def resolved(context: Context, start: head.Head) -> tuple[str, str]:
@@ -91,6 +96,20 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
         raise
     context.state.flows.clear()
     catalog.touch()
+
+
+def require_unused(context: Context, removed: Sequence[Key]) -> None:
+    """Refuse to remove what a temporary table is declared by: DuckDB keeps the table, and could not
+    make it again.
+    """
+    own = context.local.temporary
+    gone = {fold(name): name for kind, _, name in removed if kind in _DECLARING}
+    if not own.names or not gone or context.local.dialect.prints_objects:
+        return
+    words = {fold(word) for text in own.texts(set(own.names)) for word in _WORD.findall(text)}
+    for name in words.intersection(gone):
+        statement = f"DROP of {gone[name]}, by which a TEMP table is declared,"
+        raise errors.make("sql.unsupported", statement=statement)
 
 
 def independent(context: Context, start: head.Head, sql: str, parameters: Parameters = ()) -> str:

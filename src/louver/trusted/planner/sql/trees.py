@@ -114,5 +114,7 @@ def _sides(node: exp.Expr) -> Iterator[exp.Expr]:
     """What a comparison compares without brackets around it."""
     for name in ("this", "expression", "low", "high"):
         part = node.args.get(name)
+        while isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ) and isinstance(part, exp.Paren):
+            part = part.this  # the parser puts brackets around these that are not in the text
         if isinstance(part, exp.Expr):
             yield part
