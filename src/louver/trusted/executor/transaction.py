@@ -72,9 +72,7 @@ def follow(context: Context) -> None:
 
 @contextmanager
 def beside(context: Context) -> Iterator[None]:
-    """What is done in a transaction of its own, which no one waits for, where the open one has
-    changed nothing yet: that one begins anew behind it.
-    """
+    """In a transaction of its own, where the open one has changed nothing: it begins anew then."""
     state = context.state
     if not state.anew or context.store.holds or state.catalog is not state.saved:
         yield
