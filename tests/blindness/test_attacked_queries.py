@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from louver import errors
-from louver.trusted.executor import seen_state, transaction
+from louver.trusted.executor import seen_state
 from louver.wire.messages import Statement
 from tests.inside import session_of
 from tests.recorded import RecordedSession, needles
@@ -131,10 +131,10 @@ def test_reading_while_another_client_writes(open_connection, monkeypatch: Any) 
 
     def late(*given: Any, **named: Any) -> None:
         refresh(*given, **named)
-        monkeypatch.setattr(transaction, "refresh", refresh)
+        monkeypatch.setattr(seen_state, "refresh", refresh)
         writer.execute("INSERT INTO t VALUES (2)")
 
-    monkeypatch.setattr(transaction, "refresh", late)
+    monkeypatch.setattr(seen_state, "refresh", late)
     assert reader.execute("SELECT a FROM t ORDER BY a").fetchall() == [(1,), (2,)]
     assert reader.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
     reader.execute("INSERT INTO t VALUES (3)")

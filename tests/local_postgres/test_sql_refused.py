@@ -55,8 +55,8 @@ def twin() -> Iterator[PostgresTwin]:
     "DELETE FROM t WHERE ctid = '(0,1)'", "UPDATE t SET a = 'k' WHERE xmin::text = '1'",
     "INSERT INTO t VALUES (77) RETURNING ctid", "SELECT (SELECT max(cmin::text) FROM t)",
     # locks of rows
-    "SELECT * FROM (SELECT * FROM t FOR SHARE SKIP LOCKED) AS s",
-    "DELETE FROM t WHERE id IN (SELECT id FROM t FOR KEY SHARE)",
+    "SELECT * FROM (SELECT x.* FROM (SELECT * FROM t) AS x FOR SHARE) AS s",
+    "SELECT id FROM t WHERE id IN (SELECT k.id FROM t AS k WHERE k.id = t.n FOR KEY SHARE)",
     "DELETE FROM t WHERE CURRENT OF c",
     # statements
     "COPY t TO STDOUT", "COPY t FROM STDIN", "COPY t FROM '/etc/hostname'",

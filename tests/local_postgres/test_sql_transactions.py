@@ -272,13 +272,13 @@ def test_the_server_reads_no_name_of_a_savepoint(
     twin: PostgresTwin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, sent = twin.louver._session.context.engine, list[str]()
-    send = type(engine)._send_all
+    send = type(engine)._send_now
 
     def noted(self: object, last: list[tuple[str, object]], *, writes: bool) -> object:
         sent.extend(text for text, _ in last)
         return send(self, last, writes=writes)
 
-    monkeypatch.setattr(type(engine), "_send_all", noted)
+    monkeypatch.setattr(type(engine), "_send_now", noted)
     run(twin, "BEGIN", "SAVEPOINT salary_of_ann", "ROLLBACK TO salary_of_ann",
         "RELEASE salary_of_ann", "COMMIT")  # fmt: skip
     assert [text for text in sent if "SAVEPOINT" in text] == [

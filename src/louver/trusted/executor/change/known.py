@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from louver.trusted.executor import select
 from louver.trusted.executor.change import flow, narrowing, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.state import Verdict
@@ -78,7 +77,7 @@ def keep(
     if verdict is None or any(other.lake for other in tables):
         return
     # How else rows are read may depend on how many there are.
-    exact = plan.rows is not None and not select.by_keys(plan.rows)
+    exact = plan.rows is not None and any(remote.weighed for remote in plan.rows.remotes)
     known = Known(
         plan,
         verdict,

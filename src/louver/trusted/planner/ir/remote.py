@@ -107,7 +107,8 @@ class RemoteQuery:
     ``inner`` are the tables within the conditions of WHERE. ``rows`` and ``width`` are what the
     answer is expected to have: rows, and bytes of each; 0 where nothing is expected. ``probes``
     are keys that are read before. ``filters`` are conditions within aggregates. With a ``lookup``
-    the rows are read in its two steps.
+    the rows are read in its two steps; whether they are may depend on how many there are
+    (``weighed``).
     """
 
     home: tuple[str, str]
@@ -128,6 +129,7 @@ class RemoteQuery:
     probes: tuple[Probe, ...] = ()
     filters: tuple[Node, ...] = ()
     lookup: Lookup | None = None
+    weighed: bool = False
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""

@@ -76,6 +76,7 @@ def planned(
     first, rest = _steps(remote, names, matches)
     if rest is not None:
         pays = cost.looks_up(rest, remote.rows, matches, link)
+        remote = replace(remote, weighed=True)
         if not may_show or not pays or left > scanned.backend.costs.most_left:
             return remote
     condition = " OR ".join(f"({text})" for text in texts)
