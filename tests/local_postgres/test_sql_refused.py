@@ -56,7 +56,6 @@ def twin() -> Iterator[PostgresTwin]:
     "INSERT INTO t VALUES (77) RETURNING ctid", "SELECT (SELECT max(cmin::text) FROM t)",
     # locks of rows
     "SELECT * FROM (SELECT x.* FROM (SELECT * FROM t) AS x FOR SHARE) AS s",
-    "SELECT id FROM t WHERE id IN (SELECT k.id FROM t AS k WHERE k.id = t.n FOR KEY SHARE)",
     "DELETE FROM t WHERE CURRENT OF c",
     # statements
     "COPY t TO STDOUT", "COPY t FROM STDIN", "COPY t FROM '/etc/hostname'",
