@@ -88,9 +88,9 @@ def test_what_a_temporary_table_is_declared_by_stays(twin: Twin) -> None:
         with pytest.raises(louver.Error) as caught:
             twin.louver.execute(sql)
         assert caught.value.code == "sql.unsupported"
-    twin.both("CREATE TABLE later (a INT)", "INSERT INTO u2 (j) VALUES (5)")
+    twin.both("CREATE TABLE afterwards (a INT)", "INSERT INTO u2 (j) VALUES (5)")
     twin.run("FROM u2")
-    twin.both("DROP TABLE u2", "DROP SEQUENCE q")
+    twin.both("DROP TABLE u2", "DROP SEQUENCE q", "DROP TABLE afterwards")
 
 
 def test_they_end_with_the_session_and_outlive_a_rebuilt_home(
