@@ -9,12 +9,13 @@ the statement may depend on is judged with the queries in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import quoted
+from louver.names import fold, quoted
 from louver.trusted.executor import select, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import flow, statement_parts
@@ -33,6 +34,10 @@ _BOUND = frozenset((
     "character varying", "uuid", "date", "timestamp without time zone",
     "timestamp with time zone", "bytea",
 ))  # fmt: skip
+#: Types whose values mean the same whatever they are compared with.
+_LOOKED_UP = frozenset(("smallint", "integer", "bigint", "text", "uuid"))
+#: Words that stand in any query.
+_WORDS = frozenset(("with", "as", "(", ")", ",", "select", "from", "where", "materialized", "not"))
 _OUTER = ("42P01", "42703")
 
 
@@ -45,6 +50,7 @@ def run(
     whole = Numbered(words, text.parameters)
     context.local.statements.bind(whole.text(), whole.values)
     queries = lock_clause.within(tokens)
+    _require_form(words, queries)
     _judge(context, lock_clause.without(words, queries))
 
     def once() -> Answer:
@@ -53,10 +59,31 @@ def run(
     return once() if context.in_transaction else row_locks.by_itself(context, once)
 
 
+def _require_form(words: Words, queries: Sequence[Range]) -> None:
+    """Of a change, in no other brackets and not in RETURNING: what stands in a query's place comes
+    from ENC columns, and a query around it could compare it with plain ones on the server.
+    """
+    verb = statement_parts.verb_place(words) if _changes(words) else -1
+    if verb < 0:
+        refuse("A query that locks rows within another query")
+    returning = words.find("RETURNING", verb)
+    named = {fold(t.text) for t, after in pairwise(words.tokens[:verb]) if after.text != "."}
+    for first, end in queries:
+        depth = sum((t.text == "(") - (t.text == ")") for t in words.tokens[: first - 1])
+        if depth or 0 < returning < first:
+            refuse("A query that locks rows within another query")
+        inner = {fold(token.text) for token in words.tokens[first:end]}
+        own = {fold(token.text) for token in words.tokens[: min(verb, first)]} & inner & named
+        if words.keyword(0) == "WITH" and (own - _WORDS or first > verb):
+            refuse("A query that locks rows and may read one of WITH")
+
+
+def _changes(words: Words) -> bool:
+    return words.keyword(0) in statement_parts.VERBS or bool(select.changes(words.tokens))
+
+
 def _judge(context: Context, words: Words) -> None:
-    """What the target may depend on; a query has none."""
-    if words.keyword(0) not in statement_parts.VERBS and not select.changes(words.tokens):
-        return
+    """What the target may depend on."""
     verb = statement_parts.verb_place(words)
     table = statement_parts.target(words, verb, context.catalog)
     if table is None:
@@ -93,7 +120,9 @@ def _locked(context: Context, inner: Words, keys: Sequence[int | str]) -> Answer
     rows = pa.table({}) if answer.rows is None else answer.rows
     if rows.num_rows > _MOST_ROWS:
         refuse(f"A query within a statement that locks more than {_MOST_ROWS:,} rows")
-    if not _BOUND.issuperset(type_.partition("(")[0] for _, type_ in answer.columns):
+    if not answer.columns or not _BOUND.issuperset(
+        type_.partition("(")[0] for _, type_ in answer.columns
+    ):
         refuse("A query within a statement that locks rows and gives values of other types")
     return answer
 
@@ -107,6 +136,7 @@ def _source(
     before, count = words.keyword(first - 2), len(answer.columns)
     within = before == "IN" and words.keyword(first - 3) != "NOT"
     alone = count == 1 and (within or words.tokens[first - 2].text == "=")
+    alone = alone and answer.columns[0][1] in _LOOKED_UP
     numbers = iter(range(bound_before + 1, bound_before + 1 + len(rows) * count))
     if alone and rows and (within or len(rows) == 1):
         return ", ".join(f"${next(numbers)}" for _ in rows)
