@@ -44,7 +44,7 @@ _OUTER = ("42P01", "42703")
 def run(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
-    """Run such a query or change."""
+    """Run such a change; any other statement is refused."""
     transaction.require_writable(context)
     words = statement_parts.words_of(text, tokens, parameters)
     whole = Numbered(words, text.parameters)
@@ -56,7 +56,7 @@ def run(
     def once() -> Answer:
         return _run(context, text, words, queries)
 
-    return once() if context.in_transaction else row_locks.by_itself(context, once)
+    return row_locks.within(context, once)
 
 
 def _require_form(words: Words, queries: Sequence[Range]) -> None:

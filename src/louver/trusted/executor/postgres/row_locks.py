@@ -50,15 +50,15 @@ def select(
     whole = Numbered(words, text.parameters)
     context.local.statements.bind(whole.text(), whole.values)
     query = lock_clause.cut(words)
-    if not context.in_transaction:
-        return by_itself(context, lambda: locked(context, query, text.parameters))
-    return locked(context, query, text.parameters)
+    return within(context, lambda: locked(context, query, text.parameters))
 
 
-def by_itself(context: Context, run: Callable[[], Answer]) -> Answer:
-    """Run what locks rows outside of a transaction: the locks end with the statement, which others
-    may wait for.
+def within(context: Context, run: Callable[[], Answer]) -> Answer:
+    """Run what locks rows, within the open transaction or one of its own: then the locks end with
+    the statement, which others may wait for.
     """
+    if context.in_transaction:
+        return run()
     for attempt in range(_ATTEMPTS):
         transaction.begin(context)
         try:
