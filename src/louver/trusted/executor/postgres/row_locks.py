@@ -57,8 +57,10 @@ def within(context: Context, run: Callable[[], Answer]) -> Answer:
     """Run what locks rows, within the open transaction or one of its own: then the locks end with
     the statement, which others may wait for.
     """
-    if context.in_transaction:
-        return run()
+    return run() if context.in_transaction else _by_itself(context, run)
+
+
+def _by_itself(context: Context, run: Callable[[], Answer]) -> Answer:
     for attempt in range(_ATTEMPTS):
         transaction.begin(context)
         try:
