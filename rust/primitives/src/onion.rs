@@ -1,7 +1,7 @@
 //! The outer layer of a code (`spec/onion.md`): a pad that a row has for itself. NULL is code 0.
 
 use sha2::block_api::compress256;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Bytes of a layer's key.
 pub const LAYER_KEY: usize = 32;
@@ -20,13 +20,8 @@ const START: [u32; 8] = [
 ];
 
 /// A layer of one column: the only block that SHA-256 takes, with room for the row id.
+#[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Layer([u8; 64]);
-
-impl Drop for Layer {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
 
 impl Layer {
     /// The layer of a key.

@@ -3,7 +3,7 @@
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes128Enc, Block};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Bytes of a key.
 pub const KEY: usize = 16;
@@ -14,6 +14,7 @@ const BATCH: usize = 256;
 const BLOCK: usize = 16;
 
 /// A permutation of 64-bit numbers: a balanced Feistel network whose round function is AES-128.
+#[derive(ZeroizeOnDrop)]
 pub struct Prp64(Aes128Enc);
 
 impl Prp64 {
@@ -24,11 +25,11 @@ impl Prp64 {
 
     /// Replaces every number by its image.
     pub fn encrypt(&self, values: &mut [u64]) {
-        let mut blocks = Blocks([Block::default(); BATCH]);
+        let mut blocks = Blocks::new(values.len());
         for batch in values.chunks_mut(BATCH) {
             for round in 0..ROUNDS {
-                self.round(round, batch, &mut blocks.0[..], |v| v as u32);
-                for (value, block) in batch.iter_mut().zip(&blocks.0) {
+                self.round(round, batch, &mut blocks.all, |v| v as u32);
+                for (value, block) in batch.iter_mut().zip(&blocks.all) {
                     let (left, right) = ((*value >> 32) as u32, *value as u32);
                     *value = u64::from(right) << 32 | u64::from(left ^ mask(block));
                 }
@@ -38,11 +39,11 @@ impl Prp64 {
 
     /// Replaces every image by its number.
     pub fn decrypt(&self, values: &mut [u64]) {
-        let mut blocks = Blocks([Block::default(); BATCH]);
+        let mut blocks = Blocks::new(values.len());
         for batch in values.chunks_mut(BATCH) {
             for round in (0..ROUNDS).rev() {
-                self.round(round, batch, &mut blocks.0[..], |v| (v >> 32) as u32);
-                for (value, block) in batch.iter_mut().zip(&blocks.0) {
+                self.round(round, batch, &mut blocks.all, |v| (v >> 32) as u32);
+                for (value, block) in batch.iter_mut().zip(&blocks.all) {
                     let (left, right) = ((*value >> 32) as u32, *value as u32);
                     *value = u64::from(right ^ mask(block)) << 32 | u64::from(left);
                 }
@@ -65,6 +66,7 @@ fn mask(block: &Block) -> u32 {
 }
 
 /// A permutation of 128-bit numbers: AES-128 of their big-endian bytes.
+#[derive(ZeroizeOnDrop)]
 pub struct Prp128(Aes128);
 
 impl Prp128 {
@@ -85,19 +87,20 @@ impl Prp128 {
 }
 
 fn each(values: &mut [u128], f: impl Fn(&mut [Block])) {
-    let mut blocks = Blocks([Block::default(); BATCH]);
+    let mut blocks = Blocks::new(values.len());
     for batch in values.chunks_mut(BATCH) {
-        for (block, value) in blocks.0.iter_mut().zip(&*batch) {
+        for (block, value) in blocks.all.iter_mut().zip(&*batch) {
             *block = value.to_be_bytes().into();
         }
-        f(&mut blocks.0[..batch.len()]);
-        for (value, block) in batch.iter_mut().zip(&blocks.0) {
+        f(&mut blocks.all[..batch.len()]);
+        for (value, block) in batch.iter_mut().zip(&blocks.all) {
             *value = u128::from_be_bytes((*block).into());
         }
     }
 }
 
 /// AES-CMAC (RFC 4493): a pseudo-random function of strings, of many strings in step.
+#[derive(ZeroizeOnDrop)]
 pub struct Cmac {
     cipher: Aes128Enc,
     /// What the last block is mixed with: if it is whole, if it was filled up.
@@ -136,16 +139,16 @@ impl Cmac {
     }
 
     fn batch(&self, messages: &[&[u8]], out: &mut [u128]) {
-        let mut blocks = Blocks([Block::default(); BATCH]);
+        let mut blocks = Blocks::new(messages.len());
         let mut left: Vec<usize> = (0..messages.len()).collect();
         for at in (0..).step_by(BLOCK) {
-            for (block, &which) in blocks.0.iter_mut().zip(&left) {
+            for (block, &which) in blocks.all.iter_mut().zip(&left) {
                 *block = (out[which] ^ self.block(messages[which], at))
                     .to_be_bytes()
                     .into();
             }
-            self.cipher.encrypt_blocks(&mut blocks.0[..left.len()]);
-            for (block, &which) in blocks.0.iter().zip(&left) {
+            self.cipher.encrypt_blocks(&mut blocks.all[..left.len()]);
+            for (block, &which) in blocks.all.iter().zip(&left) {
                 out[which] = u128::from_be_bytes((*block).into());
             }
             left.retain(|&which| messages[which].len() > at + BLOCK);
@@ -176,12 +179,25 @@ fn double(a: u128) -> u128 {
     (a << 1) ^ (0x87 & 0u128.wrapping_sub(a >> 127))
 }
 
-/// Blocks that are wiped when dropped.
-struct Blocks([Block; BATCH]);
+/// Room for a batch of blocks; those that were used are wiped when it is dropped.
+struct Blocks {
+    all: [Block; BATCH],
+    used: usize,
+}
+
+impl Blocks {
+    /// For so many values, in one batch or several.
+    fn new(values: usize) -> Self {
+        Self {
+            all: [Block::from([0; BLOCK]); BATCH],
+            used: values.min(BATCH),
+        }
+    }
+}
 
 impl Drop for Blocks {
     fn drop(&mut self) {
-        let blocks = self.0.iter_mut();
+        let blocks = self.all[..self.used].iter_mut();
         blocks.for_each(|block| block.as_mut_slice().zeroize());
     }
 }

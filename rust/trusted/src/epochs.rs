@@ -76,16 +76,18 @@ impl Epochs {
 /// What is derived from the bits of epochs, each once and when a row first needs it.
 pub(crate) struct PerEpoch<'a, T> {
     epochs: &'a Epochs,
+    /// Of the first epoch that was needed, and which: of few rows, often the only one.
+    first: OnceLock<(usize, T)>,
     /// One for each known epoch, and the last for all of earlier releases.
-    cells: Vec<OnceLock<Box<T>>>,
+    others: OnceLock<Vec<OnceLock<Box<T>>>>,
 }
 
 impl<'a, T> PerEpoch<'a, T> {
     pub(crate) fn new(epochs: &'a Epochs) -> Self {
-        let cells = (0..=epochs.known.len()).map(|_| OnceLock::new());
         Self {
             epochs,
-            cells: cells.collect(),
+            first: OnceLock::new(),
+            others: OnceLock::new(),
         }
     }
 
@@ -96,7 +98,15 @@ impl<'a, T> PerEpoch<'a, T> {
     pub(crate) fn at(&self, row_id: i64, make: impl FnOnce(Option<&EpochBits>) -> T) -> Result<&T> {
         let slot = self.epochs.slot(row_id)?;
         let bits = self.epochs.known.get(slot).map(|(_, bits)| bits);
-        Ok(self.cells[slot].get_or_init(|| Box::new(make(bits))))
+        let mut make = Some(make);
+        let mut derive = || make.take().expect("called once")(bits);
+        let (first, value) = self.first.get_or_init(|| (slot, derive()));
+        if *first == slot {
+            return Ok(value);
+        }
+        let cells = || (0..=self.epochs.known.len()).map(|_| OnceLock::new());
+        let others = self.others.get_or_init(|| cells().collect());
+        Ok(others[slot].get_or_init(|| Box::new(derive())))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::epochs::Epochs;
 use crate::error::Result;
 use crate::keys::{hex, Purpose, RootSecret};
+use crate::ready::Ciphers;
 use crate::sdb::SdbSpace;
 use crate::sealed::{self, ColumnId};
 use crate::{blob, keyfile};
@@ -12,10 +13,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
 
-/// The keys of one key file. Holds the root secret, which is overwritten when this is dropped.
+/// The keys of one key file. Holds the root secret and a bounded number of derived keys, which are
+/// overwritten when this is dropped.
 pub struct KeyRing {
     root: RootSecret,
     key_id: [u8; 8],
+    ciphers: Ciphers,
 }
 
 impl KeyRing {
@@ -37,11 +40,19 @@ impl KeyRing {
 
     pub(crate) fn from_root(root: RootSecret) -> Self {
         let key_id = root.key_id();
-        Self { root, key_id }
+        Self {
+            root,
+            key_id,
+            ciphers: Ciphers::default(),
+        }
     }
 
     pub(crate) fn root(&self) -> &RootSecret {
         &self.root
+    }
+
+    pub(crate) fn ciphers(&self) -> &Ciphers {
+        &self.ciphers
     }
 
     /// The key's public name: 16 hexadecimal digits.
@@ -86,7 +97,7 @@ impl KeyRing {
         values: &ArrayRef,
         row_ids: &dyn Array,
     ) -> Result<ArrayRef> {
-        sealed::seal(&self.root, self.column(id), epochs, values, row_ids)
+        sealed::seal(self, self.column(id), epochs, values, row_ids)
     }
 
     /// Opens a sealed column as `data_type` (dictionaries come back as their values).
@@ -103,7 +114,7 @@ impl KeyRing {
         data_type: &DataType,
     ) -> Result<ArrayRef> {
         let id = self.column(id);
-        sealed::open(&self.root, id, epochs, sealed, row_ids, data_type)
+        sealed::open(self, id, epochs, sealed, row_ids, data_type)
     }
 
     /// The SDB key space of this key ring; `hint` is an earlier space's [`SdbSpace::hint`].

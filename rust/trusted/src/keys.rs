@@ -46,28 +46,37 @@ impl<'a> Purpose<'a> {
 
 /// The secret of the key file, from which everything else derives.
 #[derive(Zeroize, ZeroizeOnDrop)]
-pub(crate) struct RootSecret([u8; KEY_BYTES]);
+pub(crate) struct RootSecret {
+    secret: [u8; KEY_BYTES],
+    /// What HKDF extracts from it, which every derivation expands.
+    extracted: [u8; KEY_BYTES],
+}
 
 impl RootSecret {
     /// A fresh one from the operating system.
     pub(crate) fn random() -> Result<Self> {
-        let mut secret = Self([0; KEY_BYTES]);
-        random(&mut secret.0)?;
-        Ok(secret)
+        let mut secret = Zeroizing::new([0; KEY_BYTES]);
+        random(secret.as_mut())?;
+        Ok(Self::new(&secret))
     }
 
     /// One that was read; `None` if it has not exactly 32 bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut secret = Self([0; KEY_BYTES]);
-        if bytes.len() != KEY_BYTES {
-            return None;
-        }
-        secret.0.copy_from_slice(bytes);
-        Some(secret)
+        bytes.try_into().ok().map(Self::new)
+    }
+
+    fn new(secret: &[u8; KEY_BYTES]) -> Self {
+        let (mut extracted, _) = Hkdf::<Sha256>::extract(None, secret);
+        let root = Self {
+            secret: *secret,
+            extracted: extracted.into(),
+        };
+        extracted.as_mut_slice().zeroize();
+        root
     }
 
     pub(crate) fn expose(&self) -> &[u8; KEY_BYTES] {
-        &self.0
+        &self.secret
     }
 
     /// HKDF-SHA256 with info `louver/1/<purpose>/<table>/<column>/<generation>`.
@@ -90,7 +99,8 @@ impl RootSecret {
 
     fn expand(&self, info: &str) -> Zeroizing<[u8; KEY_BYTES]> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
-        Hkdf::<Sha256>::new(None, &self.0)
+        Hkdf::<Sha256>::from_prk(&self.extracted)
+            .expect("as many bytes as the hash has")
             .expand(info.as_bytes(), key.as_mut())
             .expect("32 bytes are within HKDF's limit");
         key
@@ -119,5 +129,7 @@ pub(crate) fn random(out: &mut [u8]) -> Result<()> {
 
 /// Lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    let digits = bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]);
+    digits.collect()
 }

@@ -20,6 +20,7 @@ mod keyring;
 mod keys;
 mod paillier;
 pub mod parquet;
+mod ready;
 mod recipe;
 pub mod sdb;
 mod sealed;

@@ -8,7 +8,8 @@ use crate::columns::{Blobs, RowIds};
 use crate::epochs::{EpochBits, Epochs, PerEpoch};
 use crate::error::{Error, Result};
 use crate::gcm::{Binding, Gcm, Plain, Scratch, Sealed, BATCH, NONCE, TAG};
-use crate::keys::{random, Purpose, RootSecret, KEY_ID_BYTES};
+use crate::keyring::KeyRing;
+use crate::keys::{random, Purpose, KEY_ID_BYTES};
 use crate::value::{class_of, plain_type, width_of, Builder, Encoder};
 use arrow_array::{make_array, Array, ArrayRef};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
@@ -39,7 +40,7 @@ pub(crate) struct ColumnId {
 /// A column's cipher, its key schedule computed once.
 struct Cipher<'a> {
     id: ColumnId,
-    gcm: Gcm,
+    gcm: Arc<Gcm>,
     bound: PerEpoch<'a, Bound>,
 }
 
@@ -50,16 +51,19 @@ struct Bound {
 }
 
 impl<'a> Cipher<'a> {
-    fn new(root: &RootSecret, id: ColumnId, epochs: &'a Epochs) -> Self {
-        let key = root.derive(Purpose {
-            name: "sealed",
-            table: id.table,
-            column: id.column,
-            generation: id.generation,
-        });
+    fn new(ring: &KeyRing, id: ColumnId, epochs: &'a Epochs) -> Self {
+        let make = || {
+            Gcm::new(&ring.root().derive(Purpose {
+                name: "sealed",
+                table: id.table,
+                column: id.column,
+                generation: id.generation,
+            }))
+        };
+        let key = (id.table, id.column, id.generation);
         Self {
             id,
-            gcm: Gcm::new(&key),
+            gcm: ring.ciphers().sealed.get(key, make),
             bound: PerEpoch::new(epochs),
         }
     }
@@ -109,7 +113,7 @@ fn refused(row_id: i64) -> Error {
 
 /// Seals all rows; see [`crate::KeyRing::seal_column`].
 pub(crate) fn seal(
-    root: &RootSecret,
+    ring: &KeyRing,
     id: ColumnId,
     epochs: &Epochs,
     values: &ArrayRef,
@@ -124,7 +128,7 @@ pub(crate) fn seal(
         return Err(Error::value("a value without row id cannot be sealed"));
     }
     let encoder = Encoder::new(values)?;
-    let cipher = Cipher::new(root, id, epochs);
+    let cipher = Cipher::new(ring, id, epochs);
     let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
     let chunks = starts.into_par_iter().map(|start| {
         let rows = start..values.len().min(start + CHUNK);
@@ -150,8 +154,8 @@ fn seal_chunk(
     let mut scratch = Scratch::default();
     for nonces in nonces.chunks(BATCH) {
         let first = rows.start + ends.len();
-        let (start, mut lengths) = (bytes.len(), Vec::with_capacity(BATCH));
-        let mut bindings = Vec::with_capacity(BATCH);
+        let (start, mut lengths) = (bytes.len(), Vec::with_capacity(nonces.len()));
+        let mut bindings = Vec::with_capacity(nonces.len());
         for (row, nonce) in (first..).zip(nonces) {
             let start = bytes.len();
             let row_id = row_ids.get(row).unwrap_or(0);
@@ -165,7 +169,7 @@ fn seal_chunk(
             ends.push(bytes.len());
         }
         let mut rest = &mut bytes[start..];
-        let mut values = Vec::with_capacity(BATCH);
+        let mut values = Vec::with_capacity(nonces.len());
         for (((row_id, binding), &nonce), length) in bindings.into_iter().zip(nonces).zip(lengths) {
             let (value, after) = rest.split_at_mut(length);
             rest = after;
@@ -208,7 +212,7 @@ fn join(rows: usize, chunks: &[Chunk]) -> Result<ArrayRef> {
 
 /// Opens all rows; see [`crate::KeyRing::open_column`].
 pub(crate) fn open(
-    root: &RootSecret,
+    ring: &KeyRing,
     id: ColumnId,
     epochs: &Epochs,
     sealed: &dyn Array,
@@ -222,7 +226,7 @@ pub(crate) fn open(
         return Err(Error::value("one row id a value is needed"));
     }
     let task = Opening {
-        cipher: Cipher::new(root, id, epochs),
+        cipher: Cipher::new(ring, id, epochs),
         sealed,
         row_ids,
         data_type,
@@ -270,7 +274,8 @@ impl Opening<'_> {
         for start in rows.clone().step_by(BATCH) {
             let batch = start..rows.end.min(start + BATCH);
             let mut end = batch.end;
-            let (mut values, mut indices) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+            let (mut values, mut indices) =
+                (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
             let mut error = None;
             for row in batch {
                 match self.row(row) {

@@ -1,11 +1,11 @@
 //! Equality codes: permutations of numbers and of short strings, a hash of long ones.
 
-use super::keys::Inner;
+use super::keys::{Inner, Outer};
 use super::output::Codes;
 use super::values::{Data, Strings, Values};
 use super::CHUNK;
 use crate::error::Result;
-use louver_primitives::prp::{Prp128, Prp64, KEY};
+use louver_primitives::prp::{Prp128, Prp64};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
@@ -32,10 +32,10 @@ pub(super) fn codes(inner: &Inner, values: &Values<'_>) -> Result<Codes> {
 
 /// The permutation of a column over codes of its group. (No code but one becomes 0, and which
 /// that is depends on the column's key: it is refused like the others.)
-pub(super) fn outer(key: &[u8; KEY], codes: Codes) -> Codes {
+pub(super) fn outer(outer: &Outer, codes: Codes) -> Codes {
     match codes {
-        Codes::Narrow(codes) => Codes::Narrow(narrow(&Prp64::new(key), codes)),
-        Codes::Wide(codes) => Codes::Wide(wide(&Prp128::new(key), codes)),
+        Codes::Narrow(codes) => Codes::Narrow(narrow(&outer.narrow, codes)),
+        Codes::Wide(codes) => Codes::Wide(wide(&outer.wide, codes)),
     }
 }
 

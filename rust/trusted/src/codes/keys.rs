@@ -3,46 +3,81 @@
 use super::values::Domain;
 use super::Onion;
 use crate::epochs::EpochBits;
+use crate::keyring::KeyRing;
 use crate::keys::{hex, Purpose, RootSecret};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
+use louver_primitives::onion::Layer;
 use louver_primitives::prp::{Cmac, Prp128, Prp64, KEY};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
+use std::sync::Arc;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 type Key = Zeroizing<[u8; KEY]>;
 
 /// One function from values to codes: a permutation for each kind of value.
-pub(super) struct Inner {
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Inner {
     pub(super) narrow: Prp64,
     pub(super) wide: Prp128,
     pub(super) short: Prp128,
     pub(super) long: Cmac,
 }
 
-/// The keys of a column's equality codes.
-pub(super) struct Column {
-    pub(super) inner: Inner,
-    /// Of the permutation over the codes of a group.
-    pub(super) det: Key,
+/// The permutation over the codes of a group.
+#[derive(ZeroizeOnDrop)]
+pub(super) struct Outer {
+    pub(super) narrow: Prp64,
+    pub(super) wide: Prp128,
 }
 
-pub(super) fn eq(root: &RootSecret, id: (u32, u32, u32)) -> Column {
-    let [inner, det] = halves(&root.derive(of("eq", id)));
-    Column {
-        inner: Inner::new(&inner),
-        det,
-    }
+/// The functions of a column's equality codes.
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Column {
+    pub(super) inner: Inner,
+    pub(super) outer: Outer,
+}
+
+pub(super) fn eq(ring: &KeyRing, id: (u32, u32, u32)) -> Arc<Column> {
+    ring.ciphers().eq.get(id, || {
+        let [inner, det] = halves(&ring.root().derive(of("eq", id)));
+        Column {
+            inner: Inner::new(&inner),
+            outer: Outer {
+                narrow: Prp64::new(&det),
+                wide: Prp128::new(&det),
+            },
+        }
+    })
+}
+
+/// The key of the permutation over the codes of a group.
+pub(super) fn det(root: &RootSecret, id: (u32, u32, u32)) -> Key {
+    let [_, det] = halves(&root.derive(of("eq", id)));
+    det
 }
 
 /// What the columns of a group have in common. Domains never share codes.
-pub(super) fn eq_group(root: &RootSecret, group: &str, domain: Domain) -> Inner {
-    let [inner, _] = halves(&group_key(root, "eq/join", group, domain));
-    Inner::new(&inner)
+pub(super) fn eq_group(ring: &KeyRing, group: &str, domain: Domain) -> Arc<Inner> {
+    ring.ciphers().joins.get((group.to_owned(), domain), || {
+        let [inner, _] = halves(&group_key(ring.root(), "eq/join", group, domain));
+        Inner::new(&inner)
+    })
 }
 
 /// Of the codes of one epoch's rows.
 pub(super) fn layer(
+    ring: &KeyRing,
+    id: (u32, u32, u32),
+    onion: Onion,
+    epoch: Option<&EpochBits>,
+) -> Arc<Layer> {
+    let make = || Layer::new(&layer_key(ring.root(), id, onion, epoch));
+    ring.ciphers().layers.get((id, onion, epoch.copied()), make)
+}
+
+/// The key of [`layer`].
+pub(super) fn layer_key(
     root: &RootSecret,
     id: (u32, u32, u32),
     onion: Onion,

@@ -11,8 +11,10 @@ mod steps;
 mod tests;
 mod values;
 
+pub(crate) use keys::{Column, Inner};
 pub use ord::Interval;
 pub use steps::{EqStep, OrdStep, TagStep};
+pub(crate) use values::Domain;
 
 use crate::columns::RowIds;
 use crate::epochs::{EpochBits, Epochs, PerEpoch};
@@ -22,7 +24,8 @@ use arrow_array::{Array, ArrayRef};
 use louver_primitives::onion::Layer;
 use output::Codes;
 use rayon::prelude::*;
-use values::{Domain, Values};
+use std::sync::Arc;
+use values::Values;
 
 /// Rows a task takes.
 const CHUNK: usize = 8192;
@@ -30,7 +33,7 @@ const CHUNK: usize = 8192;
 const DET_VERSION: u8 = 1;
 
 /// The layers of codes that a column stores.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Onion {
     /// Of equality codes.
     Eq,
@@ -53,13 +56,13 @@ impl KeyRing {
         values: &dyn Array,
     ) -> Result<ArrayRef> {
         let domain = Domain::parse(domain)?;
-        let column = keys::eq(self.root(), id);
+        let column = keys::eq(self, id);
         let values = Values::new(domain, values)?;
         let codes = if group.is_empty() {
             eq::codes(&column.inner, &values)?
         } else {
-            let inner = keys::eq_group(self.root(), group, domain);
-            eq::outer(&column.det, eq::codes(&inner, &values)?).checked(values.nulls())?
+            let inner = keys::eq_group(self, group, domain);
+            eq::outer(&column.outer, eq::codes(&inner, &values)?).checked(values.nulls())?
         };
         codes.into_array(values.nulls())
     }
@@ -74,7 +77,7 @@ impl KeyRing {
         }
         let domain = Domain::parse(domain)?;
         let values = Values::new(domain, values)?;
-        let inner = keys::eq_group(self.root(), group, domain);
+        let inner = keys::eq_group(self, group, domain);
         eq::codes(&inner, &values)?.into_array(values.nulls())
     }
 
@@ -96,16 +99,15 @@ impl KeyRing {
             return Err(Error::value("one row id a code is needed"));
         }
         let layers = PerEpoch::new(epochs);
-        let layer = |at: usize| -> Result<(i64, &Layer)> {
+        let layer = |at: usize| -> Result<(i64, &Arc<Layer>)> {
             let row_id = row_ids.get(at).unwrap_or(0);
-            let make =
-                |bits: Option<&EpochBits>| Layer::new(&keys::layer(self.root(), id, onion, bits));
+            let make = |bits: Option<&EpochBits>| keys::layer(self, id, onion, bits);
             Ok((row_id, layers.at(row_id, make)?))
         };
         let mut codes = Codes::read(codes)?;
         match &mut codes {
             Codes::Narrow(codes) => {
-                let codes = codes.par_iter_mut().enumerate();
+                let codes = codes.par_iter_mut().with_min_len(CHUNK).enumerate();
                 codes.try_for_each(|(at, code)| -> Result<()> {
                     let (row_id, layer) = layer(at)?;
                     *code = layer.narrow(row_id, *code);
@@ -113,7 +115,7 @@ impl KeyRing {
                 })
             }
             Codes::Wide(codes) => {
-                let codes = codes.par_iter_mut().enumerate();
+                let codes = codes.par_iter_mut().with_min_len(CHUNK).enumerate();
                 codes.try_for_each(|(at, code)| -> Result<()> {
                     let (row_id, layer) = layer(at)?;
                     *code = layer.wide(row_id, *code);
@@ -135,13 +137,13 @@ impl KeyRing {
         onion: Onion,
         row_id: i64,
     ) -> Result<[u8; 32]> {
-        Ok(*keys::layer(self.root(), id, onion, epochs.bits(row_id)?))
+        Ok(*keys::layer_key(self.root(), id, onion, epochs.bits(row_id)?))
     }
 
     /// The key that adjusts a column's equality codes to those of its group.
     pub fn det_key(&self, id: (u32, u32, u32)) -> [u8; 17] {
         let mut wire = [DET_VERSION; 17];
-        wire[1..].copy_from_slice(&*keys::eq(self.root(), id).det);
+        wire[1..].copy_from_slice(&*keys::det(self.root(), id));
         wire
     }
 }

@@ -188,14 +188,14 @@ fn values_outside_a_domain_are_refused() {
 /// A code that would stand for NULL is refused, and never stored.
 #[test]
 fn code_zero_is_refused() {
-    let keys = keys::eq(ring().root(), ID);
+    let keys = keys::eq(&ring(), ID);
     let mut zero = [0];
     keys.inner.narrow.decrypt(&mut zero);
     let value = Int64Array::from(vec![Some(zero[0].cast_signed()), None]);
     let outcome = ring().eq_codes(ID, "", "int", &value);
     assert!(matches!(outcome, Err(Error::Value(text)) if text.contains("NULL")));
     let mut zero = [0];
-    keys::eq_group(ring().root(), "g", Domain::Int)
+    keys::eq_group(&ring(), "g", Domain::Int)
         .narrow
         .decrypt(&mut zero);
     let value = Int64Array::from(vec![zero[0].cast_signed()]);
@@ -206,10 +206,10 @@ fn code_zero_is_refused() {
 /// The column's own permutation, too, has a group's code that it would make 0.
 #[test]
 fn code_zero_of_the_outer_layer_is_refused() {
-    let det = keys::eq(ring().root(), ID).det;
+    let det = keys::det(ring().root(), ID);
     let mut zero = [0];
     Prp64::new(&det).decrypt(&mut zero);
-    keys::eq_group(ring().root(), "g", Domain::Int)
+    keys::eq_group(&ring(), "g", Domain::Int)
         .narrow
         .decrypt(&mut zero);
     let value = Int64Array::from(vec![zero[0].cast_signed()]);

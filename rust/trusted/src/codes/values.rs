@@ -10,8 +10,8 @@ use std::fmt;
 use zeroize::Zeroize;
 
 /// Values with the same codes, whichever of its types they have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Domain {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Domain {
     Bool,
     Int,
     Uint64,

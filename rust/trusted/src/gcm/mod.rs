@@ -17,7 +17,7 @@ use aes_gcm::Aes256Gcm;
 use ctutils::CtEq;
 use ghash::universal_hash::UniversalHash;
 use ghash::GHash;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +40,9 @@ pub(crate) struct Gcm {
     /// For long values.
     whole: Aes256Gcm,
 }
+
+/// Each field overwrites itself.
+impl ZeroizeOnDrop for Gcm {}
 
 /// The head of the associated data: what values are bound to besides their row ids.
 pub(crate) struct Binding {

@@ -2,31 +2,34 @@
 
 use crate::epochs::{EpochBits, Epochs, PerEpoch};
 use crate::error::Result;
-use crate::keys::{Purpose, RootSecret};
+use crate::keyring::KeyRing;
+use crate::keys::Purpose;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
-use zeroize::Zeroize;
+use std::sync::Arc;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Blocks that go through AES together: a multiple of what it takes at once.
 pub(super) const BATCH: usize = 512;
 
 /// The two mask functions of a column in one epoch: of its values, and of its flags.
-pub(super) struct Masks {
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Masks {
     value: Aes128,
     flag: Aes128,
 }
 
 /// A column's masks: those of every epoch.
 pub(super) struct AllMasks<'a> {
-    root: &'a RootSecret,
+    ring: &'a KeyRing,
     id: (u32, u32, u32),
-    masks: PerEpoch<'a, Masks>,
+    masks: PerEpoch<'a, Arc<Masks>>,
 }
 
 impl<'a> AllMasks<'a> {
-    pub(super) fn new(root: &'a RootSecret, id: (u32, u32, u32), epochs: &'a Epochs) -> Self {
+    pub(super) fn new(ring: &'a KeyRing, id: (u32, u32, u32), epochs: &'a Epochs) -> Self {
         Self {
-            root,
+            ring,
             id,
             masks: PerEpoch::new(epochs),
         }
@@ -34,14 +37,19 @@ impl<'a> AllMasks<'a> {
 
     /// The masks of a row and of all others of its epoch.
     pub(super) fn of(&self, row_id: i64) -> Result<&Masks> {
-        let make = |bits: Option<&EpochBits>| Masks::new(self.root, self.id, bits);
-        self.masks.at(row_id, make)
+        let make = |bits: Option<&EpochBits>| {
+            let masks = &self.ring.ciphers().masks;
+            masks.get((self.id, bits.copied()), || {
+                Masks::new(self.ring, self.id, bits)
+            })
+        };
+        self.masks.at(row_id, make).map(Arc::as_ref)
     }
 }
 
 impl Masks {
     fn new(
-        root: &RootSecret,
+        ring: &KeyRing,
         (table, column, generation): (u32, u32, u32),
         epoch: Option<&EpochBits>,
     ) -> Self {
@@ -51,7 +59,7 @@ impl Masks {
             column,
             generation,
         };
-        let key = root.derive_in(purpose, epoch);
+        let key = ring.root().derive_in(purpose, epoch);
         let (value, flag) = key.split_at(16);
         let cipher = |half: &[u8]| Aes128::new(half.try_into().expect("half of 32 bytes"));
         Self {

@@ -13,6 +13,7 @@ use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 pub use known::set_sizes;
+pub(crate) use masks::Masks;
 use louver_primitives::rowset::{self, Run};
 use masks::AllMasks;
 
@@ -54,7 +55,7 @@ impl KeyRing {
         values: &ArrayRef,
         row_ids: &dyn Array,
     ) -> Result<[ArrayRef; 3]> {
-        let masks = AllMasks::new(self.root(), id, epochs);
+        let masks = AllMasks::new(self, id, epochs);
         seal::seal(&masks, field, values, row_ids)
     }
 
@@ -69,7 +70,7 @@ impl KeyRing {
         epochs: &Epochs,
         sums: &Sums<'_, S>,
     ) -> Result<Opened> {
-        open::open(&AllMasks::new(self.root(), id, epochs), sums)
+        open::open(&AllMasks::new(self, id, epochs), sums)
     }
 }
 

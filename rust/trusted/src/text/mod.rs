@@ -10,7 +10,7 @@ use crate::epochs::Epochs;
 use crate::error::Result;
 use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
-use seal::Trapdoors;
+pub(crate) use seal::{Filters, Trapdoors};
 
 /// The version byte of lists of trapdoors.
 const SEARCH_VERSION: u8 = 1;
@@ -43,14 +43,14 @@ impl KeyRing {
         values: &dyn Array,
         row_ids: &dyn Array,
     ) -> Result<ArrayRef> {
-        seal::seal(self.root(), id, epochs, values, row_ids)
+        seal::seal(self, id, epochs, values, row_ids)
     }
 
     /// The trapdoors by which a server finds candidates; `None` where a search has no token.
     /// Every value that fits the search is among the candidates.
     pub fn text_tokens(&self, id: (u32, u32, u32), search: Search<'_>) -> Option<Vec<u8>> {
         let tokens = pattern::tokens(search)?;
-        let trapdoors = Trapdoors::new(self.root(), id);
+        let trapdoors = Trapdoors::of_column(self, id);
         let mut sorted: Vec<[u8; 16]> = tokens.iter().map(|t| trapdoors.of(t)).collect();
         // Their order would reveal the position of each token in the pattern.
         sorted.sort_unstable();

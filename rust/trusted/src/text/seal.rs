@@ -4,7 +4,8 @@ use super::tokens::{each, encoded};
 use crate::columns::RowIds;
 use crate::epochs::{EpochBits, Epochs, PerEpoch};
 use crate::error::{Error, Result};
-use crate::keys::{Purpose, RootSecret};
+use crate::keyring::KeyRing;
+use crate::keys::Purpose;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
 use arrow_array::cast::AsArray;
@@ -15,7 +16,7 @@ use louver_primitives::bloom::{self, STEP_BYTES, STEP_TOKENS};
 use louver_primitives::prp::Cmac;
 use rayon::prelude::*;
 use std::sync::Arc;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// The version byte of filters that bear a salt.
 const VERSION: u8 = 2;
@@ -46,12 +47,15 @@ fn cipher(half: &[u8]) -> Aes128Enc {
 }
 
 /// A column's trapdoors.
-pub(super) struct Trapdoors(Cmac);
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Trapdoors(Cmac);
 
 impl Trapdoors {
-    pub(super) fn new(root: &RootSecret, id: Id) -> Self {
-        let key = root.derive(purpose(id));
-        Self(Cmac::new(key[..16].try_into().expect("half of 32 bytes")))
+    pub(super) fn of_column(ring: &KeyRing, id: Id) -> Arc<Self> {
+        ring.ciphers().trapdoors.get(id, || {
+            let key = ring.root().derive(purpose(id));
+            Self(Cmac::new(key[..16].try_into().expect("half of 32 bytes")))
+        })
     }
 
     /// The trapdoor of an encoded token.
@@ -61,7 +65,8 @@ impl Trapdoors {
 }
 
 /// What the filters of one epoch's rows have in common.
-struct Filters {
+#[derive(ZeroizeOnDrop)]
+pub(crate) struct Filters {
     /// Makes the salts that filters bear; none in earlier releases.
     salts: Option<Aes128Enc>,
     /// Sets bits that belong to no token.
@@ -69,12 +74,14 @@ struct Filters {
 }
 
 impl Filters {
-    fn new(root: &RootSecret, id: Id, epoch: Option<&EpochBits>) -> Self {
-        let key = root.derive_in(purpose(id), epoch);
-        Self {
-            salts: epoch.map(|_| cipher(&key[..16])),
-            padding: cipher(&key[16..]),
-        }
+    fn of_epoch(ring: &KeyRing, id: Id, epoch: Option<&EpochBits>) -> Arc<Self> {
+        ring.ciphers().filters.get((id, epoch.copied()), || {
+            let key = ring.root().derive_in(purpose(id), epoch);
+            Self {
+                salts: epoch.map(|_| cipher(&key[..16])),
+                padding: cipher(&key[16..]),
+            }
+        })
     }
 
     /// What a row's tokens are encrypted to: its id, behind its salt. Writes the filter's head.
@@ -119,7 +126,7 @@ impl<'a> Texts<'a> {
 }
 
 pub(super) fn seal(
-    root: &RootSecret,
+    ring: &KeyRing,
     id: Id,
     epochs: &Epochs,
     values: &dyn Array,
@@ -132,13 +139,13 @@ pub(super) fn seal(
     if row_ids.has_nulls() {
         return Err(Error::value("a value without row id cannot be sealed"));
     }
-    let (trapdoors, filters) = (Trapdoors::new(root, id), PerEpoch::new(epochs));
+    let (trapdoors, filters) = (Trapdoors::of_column(ring, id), PerEpoch::new(epochs));
     let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
     let chunks = starts.into_par_iter().map(|start| {
         let mut writer = Writer::new(&trapdoors);
         for row in start..values.len().min(start + CHUNK) {
             let row_id = row_ids.get(row).unwrap_or(0);
-            let filters = filters.at(row_id, |epoch| Filters::new(root, id, epoch))?;
+            let filters = filters.at(row_id, |epoch| Filters::of_epoch(ring, id, epoch))?;
             writer.write(texts.get(row), row_id, filters);
         }
         Ok((std::mem::take(&mut writer.bytes), writer.lengths.clone()))
