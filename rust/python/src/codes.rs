@@ -2,7 +2,7 @@
 
 use crate::epochs::Epochs;
 use crate::errors::trusted;
-use crate::ffi::{to_python, PyArray};
+use crate::ffi::{run, to_python, PyArray};
 use crate::keyring::KeyRing;
 use louver_trusted::{Interval, Onion};
 use pyo3::exceptions::PyValueError;
@@ -21,7 +21,9 @@ fn eq_codes<'py>(
     domain: &str,
     values: PyArray,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let codes = py.detach(|| ring.0.eq_codes(id, group, domain, &values.array));
+    let codes = run(py, [&values.array], || {
+        ring.0.eq_codes(id, group, domain, &values.array)
+    });
     to_python(py, &codes.map_err(trusted)?, None)
 }
 
@@ -34,7 +36,9 @@ fn eq_join_codes<'py>(
     domain: &str,
     values: PyArray,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let codes = py.detach(|| ring.0.eq_join_codes(group, domain, &values.array));
+    let codes = run(py, [&values.array], || {
+        ring.0.eq_join_codes(group, domain, &values.array)
+    });
     to_python(py, &codes.map_err(trusted)?, None)
 }
 
@@ -52,7 +56,9 @@ fn ord_codes<'py>(
     values: PyArray,
 ) -> PyResult<Bound<'py, PyAny>> {
     let interval = Interval { domain, low, bits };
-    let codes = py.detach(|| ring.0.ord_codes(id, group, interval, &values.array));
+    let codes = run(py, [&values.array], || {
+        ring.0.ord_codes(id, group, interval, &values.array)
+    });
     to_python(py, &codes.map_err(trusted)?, None)
 }
 
@@ -72,7 +78,8 @@ fn close_codes<'py>(
         let ring = &ring.0;
         ring.close_codes(id, &epochs.0, onion, &codes.array, &row_ids.array)
     };
-    to_python(py, &py.detach(close).map_err(trusted)?, None)
+    let closed = run(py, [&codes.array, &row_ids.array], close);
+    to_python(py, &closed.map_err(trusted)?, None)
 }
 
 /// The key of the layer over the codes of a column, of the rows in one row's epoch.

@@ -8,13 +8,48 @@ use arrow_array::{
 };
 use arrow_schema::{Field, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::marker::Ungil;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyTuple};
 use std::ffi::{c_char, c_int, c_void, CStr};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
+
+/// Work on so many rows and bytes or more is done without Python's lock.
+const MANY_ROWS: usize = 64;
+const MANY_BYTES: usize = 1 << 16;
+
+/// Runs what needs no Python, without its lock. With the lock if the arrays are so small that to
+/// give it away and wait for it again, behind all other threads, would take longer than the work.
+pub(crate) fn run<'a, T: Ungil>(
+    py: Python<'_>,
+    arrays: impl IntoIterator<Item = &'a ArrayRef>,
+    work: impl FnOnce() -> T + Ungil,
+) -> T {
+    let mut bytes = 0;
+    let small = arrays.into_iter().all(|array| {
+        bytes += array.get_buffer_memory_size();
+        array.len() < MANY_ROWS && bytes < MANY_BYTES
+    });
+    run_on(py, if small { bytes } else { MANY_BYTES }, work)
+}
+
+/// [`run`] with so many bytes.
+pub(crate) fn run_on<T: Ungil>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl FnOnce() -> T + Ungil,
+) -> T {
+    if bytes < MANY_BYTES {
+        work()
+    } else {
+        py.detach(work)
+    }
+}
 
 /// Any object with `__arrow_c_array__` or `__arrow_c_stream__`, as one array.
 pub(crate) struct PyArray {
@@ -27,9 +62,10 @@ impl FromPyObject<'_, '_> for PyArray {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        if object.hasattr("__arrow_c_array__")? {
-            from_array(&object)
-        } else if object.hasattr("__arrow_c_stream__")? {
+        let py = object.py();
+        if let Some(export) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? {
+            from_array(&export)
+        } else if object.hasattr(intern!(py, "__arrow_c_stream__"))? {
             from_stream(&object)
         } else {
             Err(PyTypeError::new_err("an Arrow array is needed"))
@@ -37,8 +73,8 @@ impl FromPyObject<'_, '_> for PyArray {
     }
 }
 
-fn from_array(object: &Bound<'_, PyAny>) -> PyResult<PyArray> {
-    let pair = object.call_method0("__arrow_c_array__")?;
+fn from_array(export: &Bound<'_, PyAny>) -> PyResult<PyArray> {
+    let pair = export.call0()?;
     let pair = pair.cast::<PyTuple>()?;
     let schema = take::<FFI_ArrowSchema>(&pair.get_item(0)?, SCHEMA, FFI_ArrowSchema::empty())?;
     let array = take::<FFI_ArrowArray>(&pair.get_item(1)?, ARRAY, FFI_ArrowArray::empty())?;
@@ -160,7 +196,7 @@ impl FromPyObject<'_, '_> for PyType {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let capsule = object.call_method0("__arrow_c_schema__")?;
+        let capsule = object.call_method0(intern!(object.py(), "__arrow_c_schema__"))?;
         let schema = take::<FFI_ArrowSchema>(&capsule, SCHEMA, FFI_ArrowSchema::empty())?;
         Field::try_from(&schema).map(Self).map_err(arrow_error)
     }
@@ -194,9 +230,8 @@ pub(crate) fn to_python<'py>(
     }
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
     let array = PyCapsule::new_with_value(py, ffi_array, ARRAY)?;
-    py.import("pyarrow")?
-        .getattr("Array")?
-        .call_method1("_import_from_c_capsule", (schema, array))
+    static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    importer(py, &IMPORT, "Array")?.call1((schema, array))
 }
 
 /// Hands one batch to Python as a `pyarrow.RecordBatch`.
@@ -205,9 +240,21 @@ pub(crate) fn batch_to_python(py: Python<'_>, batch: RecordBatch) -> PyResult<Bo
     let array = FFI_ArrowArray::new(&StructArray::from(batch).into_data());
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
     let array = PyCapsule::new_with_value(py, array, ARRAY)?;
-    py.import("pyarrow")?
-        .getattr("RecordBatch")?
-        .call_method1("_import_from_c_capsule", (schema, array))
+    static IMPORT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    importer(py, &IMPORT, "RecordBatch")?.call1((schema, array))
+}
+
+/// What makes a class of pyarrow of capsules.
+fn importer<'a, 'py>(
+    py: Python<'py>,
+    cell: &'a PyOnceLock<Py<PyAny>>,
+    class: &str,
+) -> PyResult<&'a Bound<'py, PyAny>> {
+    let import = || -> PyResult<Py<PyAny>> {
+        let class = py.import("pyarrow")?.getattr(class)?;
+        Ok(class.getattr("_import_from_c_capsule")?.unbind())
+    };
+    Ok(cell.get_or_try_init(py, import)?.bind(py))
 }
 
 pub(crate) fn arrow_error(error: impl std::fmt::Display) -> PyErr {

@@ -3,7 +3,7 @@
 use crate::eds::LakeKeys;
 use crate::epochs::Epochs;
 use crate::errors::trusted;
-use crate::ffi::{to_python, PyArray, PyType};
+use crate::ffi::{run, run_on, to_python, PyArray, PyType};
 use crate::sdb::SdbSpace;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -43,7 +43,9 @@ impl KeyRing {
         context: &[u8],
         plain: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let sealed = py.detach(|| self.0.seal_blob(purpose, context, plain));
+        let sealed = run_on(py, plain.len(), || {
+            self.0.seal_blob(purpose, context, plain)
+        });
         Ok(PyBytes::new(py, &sealed.map_err(trusted)?))
     }
 
@@ -55,7 +57,9 @@ impl KeyRing {
         context: &[u8],
         sealed: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let plain = py.detach(|| self.0.open_blob(purpose, context, sealed));
+        let plain = run_on(py, sealed.len(), || {
+            self.0.open_blob(purpose, context, sealed)
+        });
         Ok(PyBytes::new(py, &plain.map_err(trusted)?))
     }
 
@@ -81,7 +85,8 @@ impl KeyRing {
             self.0
                 .seal_column(id, &epochs.0, &values.array, &row_ids.array)
         };
-        to_python(py, &py.detach(seal).map_err(trusted)?, None)
+        let sealed = run(py, [&values.array, &row_ids.array], seal);
+        to_python(py, &sealed.map_err(trusted)?, None)
     }
 
     /// Opens a sealed column as `type`; dictionaries come back as their values.
@@ -102,7 +107,7 @@ impl KeyRing {
         let wanted = r#type.0;
         let (ring, kind) = (&self.0, wanted.data_type());
         let open = || ring.open_column(id, &epochs.0, &sealed.array, &row_ids.array, kind);
-        let opened = py.detach(open).map_err(trusted)?;
+        let opened = run(py, [&sealed.array, &row_ids.array], open).map_err(trusted)?;
         to_python(py, &opened, Some(&wanted))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::epochs::Epochs;
 use crate::errors::trusted;
-use crate::ffi::{batch_to_python, to_python, PyArray};
+use crate::ffi::{batch_to_python, run, to_python, PyArray};
 use crate::keyring::KeyRing;
 use louver_trusted::{Declared, EqStep, OrdStep, SealedStep, SumStep, TagStep, TextStep};
 use pyo3::prelude::*;
@@ -80,7 +80,7 @@ fn key_tags<'py>(
     columns: Vec<PyArray>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let columns: Vec<_> = columns.into_iter().map(|column| column.array).collect();
-    let tags = py.detach(|| ring.0.key_tags(label, &domains, &columns));
+    let tags = run(py, &columns, || ring.0.key_tags(label, &domains, &columns));
     to_python(py, &tags.map_err(trusted)?, None)
 }
 
@@ -117,7 +117,9 @@ impl Recipe {
             .map(|column| (column.field, column.array));
         let columns: Vec<Declared> = columns.collect();
         let seal = || self.0.seal(&ring.0, &epochs.0, &columns, &row_ids.array);
-        batch_to_python(py, py.detach(seal).map_err(trusted)?)
+        let arrays = columns.iter().map(|(_, array)| array);
+        let sealed = run(py, arrays.chain([&row_ids.array]), seal);
+        batch_to_python(py, sealed.map_err(trusted)?)
     }
 }
 

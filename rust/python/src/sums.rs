@@ -2,7 +2,7 @@
 
 use crate::epochs::Epochs;
 use crate::errors::trusted;
-use crate::ffi::{to_python, PyArray};
+use crate::ffi::{run, to_python, PyArray};
 use crate::keyring::KeyRing;
 use louver_trusted::Sums;
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ fn sum_seal<'py>(
         let ring = &ring.0;
         ring.sum_seal(id, &epochs.0, &values.field, &values.array, &row_ids.array)
     };
-    let [low, high, count] = py.detach(seal).map_err(trusted)?;
+    let [low, high, count] = run(py, [&values.array, &row_ids.array], seal).map_err(trusted)?;
     let give = |array| to_python(py, array, None);
     Ok((give(&low)?, give(&high)?, give(&count)?))
 }

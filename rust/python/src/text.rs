@@ -2,7 +2,7 @@
 
 use crate::epochs::Epochs;
 use crate::errors::trusted;
-use crate::ffi::{to_python, PyArray};
+use crate::ffi::{run, to_python, PyArray};
 use crate::keyring::KeyRing;
 use louver_trusted::Search;
 use pyo3::exceptions::PyValueError;
@@ -21,7 +21,11 @@ fn text_seal<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (values, row_ids) = (&values.array, &row_ids.array);
     let seal = || ring.0.text_seal(id, &epochs.0, values, row_ids);
-    to_python(py, &py.detach(seal).map_err(trusted)?, None)
+    to_python(
+        py,
+        &run(py, [values, row_ids], seal).map_err(trusted)?,
+        None,
+    )
 }
 
 /// The trapdoors of a search, or None.

@@ -29,6 +29,8 @@ mod sums;
 mod tests;
 #[cfg(test)]
 mod tests_of_epochs;
+#[cfg(test)]
+mod tests_of_ready;
 mod text;
 mod value;
 

@@ -274,8 +274,10 @@ impl Opening<'_> {
         for start in rows.clone().step_by(BATCH) {
             let batch = start..rows.end.min(start + BATCH);
             let mut end = batch.end;
-            let (mut values, mut indices) =
-                (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+            let (mut values, mut indices) = (
+                Vec::with_capacity(batch.len()),
+                Vec::with_capacity(batch.len()),
+            );
             let mut error = None;
             for row in batch {
                 match self.row(row) {

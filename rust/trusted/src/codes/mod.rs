@@ -137,7 +137,12 @@ impl KeyRing {
         onion: Onion,
         row_id: i64,
     ) -> Result<[u8; 32]> {
-        Ok(*keys::layer_key(self.root(), id, onion, epochs.bits(row_id)?))
+        Ok(*keys::layer_key(
+            self.root(),
+            id,
+            onion,
+            epochs.bits(row_id)?,
+        ))
     }
 
     /// The key that adjusts a column's equality codes to those of its group.

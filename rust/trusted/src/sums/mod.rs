@@ -13,9 +13,9 @@ use crate::keyring::KeyRing;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 pub use known::set_sizes;
-pub(crate) use masks::Masks;
 use louver_primitives::rowset::{self, Run};
 use masks::AllMasks;
+pub(crate) use masks::Masks;
 
 /// Bits of a limb of values of at most 64 bits: DuckDB adds such columns without a carry that a
 /// processor would have to guess.

@@ -28,8 +28,10 @@ const SALT: usize = 8;
 const CHUNK: usize = 8192;
 /// Tokens of a value beyond which its filter is empty and matches every token.
 const MOST_TOKENS: usize = 1 << 16;
-/// Ciphers of frequent tokens that a task keeps; a power of two.
+/// Most ciphers of frequent tokens that a task keeps.
 const KEPT: usize = 4096;
+/// Ciphers that it keeps for each row, if these are fewer.
+const KEPT_PER_ROW: usize = 16;
 
 type Id = (u32, u32, u32);
 
@@ -142,8 +144,9 @@ pub(super) fn seal(
     let (trapdoors, filters) = (Trapdoors::of_column(ring, id), PerEpoch::new(epochs));
     let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
     let chunks = starts.into_par_iter().map(|start| {
-        let mut writer = Writer::new(&trapdoors);
-        for row in start..values.len().min(start + CHUNK) {
+        let rows = start..values.len().min(start + CHUNK);
+        let mut writer = Writer::new(&trapdoors, rows.len());
+        for row in rows {
             let row_id = row_ids.get(row).unwrap_or(0);
             let filters = filters.at(row_id, |epoch| Filters::of_epoch(ring, id, epoch))?;
             writer.write(texts.get(row), row_id, filters);
@@ -178,10 +181,11 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(trapdoors: &'a Trapdoors) -> Self {
+    fn new(trapdoors: &'a Trapdoors, rows: usize) -> Self {
+        let places = KEPT.min(rows * KEPT_PER_ROW).next_power_of_two();
         Self {
             trapdoors,
-            schedules: std::iter::repeat_with(|| None).take(KEPT).collect(),
+            schedules: std::iter::repeat_with(|| None).take(places).collect(),
             bounds: Vec::new(),
             token: Vec::new(),
             row_tokens: Vec::new(),
@@ -250,7 +254,8 @@ fn salted(
     name[15] = token.len() as u8;
     let name = u128::from_le_bytes(name);
     let mixed = (name as u64 ^ (name >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let slot = &mut schedules[(mixed >> 52) as usize % KEPT];
+    let place = (mixed >> 52) as usize % schedules.len();
+    let slot = &mut schedules[place];
     if slot.as_ref().is_none_or(|(of, _)| *of != name) {
         *slot = Some((name, cipher()));
     }
