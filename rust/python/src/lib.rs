@@ -10,11 +10,13 @@ mod fss;
 mod fss_many;
 mod fss_server;
 mod keyring;
+mod look_ups;
 mod math;
 mod paillier;
 mod parquet;
 mod postgres;
 mod postgres_failures;
+mod postgres_replies;
 mod postgres_values;
 mod recipe;
 mod sdb;
@@ -42,6 +44,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "text", text::register)?;
     submodule(module, "recipe", recipe::register)?;
     submodule(module, "fss", fss::register)?;
+    submodule(module, "look_ups", look_ups::register)?;
     submodule(module, "parquet", parquet::register)?;
     submodule(module, "postgres", postgres::register)?;
     submodule(module, "sdb_math", math::register)

@@ -1,17 +1,18 @@
 //! `louver._rust.postgres`: sessions of a PostgreSQL server, rows as Arrow.
 
-use crate::ffi::{to_python, PyArray};
+use crate::ffi::PyArray;
 use crate::postgres_failures::{fields, raised, ConnectionLost};
+use crate::postgres_replies::{arrays, Reply};
 use crate::postgres_values::Given;
 use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
 use louver_postgres::{
-    arrow_field, Binding, Cancel, Check, Connection, CopyFormat, Field, Host, Identity, Look,
-    Reply, Roots, Rows, Secret, Settings, State, Step, Tls,
+    Binding, Cancel, Check, Connection, CopyFormat, Field, Host, Identity, Look, Roots, Secret,
+    Settings, State, Step, Tls,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -96,14 +97,8 @@ impl Session {
         ))
     }
 
-    /// Runs `[(sql, [value])]` in one round trip: `[(tag, [column], [Arrow array])]`. A value may
-    /// be
-    /// `(Arrow array, oid of its items)`.
-    fn run<'py>(
-        &self,
-        py: Python<'py>,
-        statements: Vec<(String, Vec<Given>)>,
-    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    /// Runs `[(sql, [value])]` in one round trip. A value may be `(Arrow array, oid of its items)`.
+    fn run(&self, py: Python<'_>, statements: Vec<(String, Vec<Given>)>) -> PyResult<Vec<Reply>> {
         let mut steps = Vec::with_capacity(statements.len());
         let mut texts = Vec::with_capacity(statements.len());
         for (sql, given) in statements {
@@ -121,10 +116,7 @@ impl Session {
             .map(|(sql, values)| Step { sql, values })
             .collect();
         let replies = self.with(py, |connection, look| connection.run(&steps, look))?;
-        replies
-            .into_iter()
-            .map(|reply| answered(py, reply))
-            .collect()
+        Ok(replies.into_iter().map(Reply::of).collect())
     }
 
     /// Opens a portal in the open transaction; its columns.
@@ -154,7 +146,8 @@ impl Session {
     ) -> PyResult<(Vec<Bound<'py, PyAny>>, bool)> {
         let columns: Vec<Field> = columns.into_iter().map(field).collect();
         let (rows, more) = self.with(py, |c, look| c.fetch(&portal, &columns, most, look))?;
-        Ok((arrays(py, rows)?, more))
+        let (fields, columns) = rows.finish();
+        Ok((arrays(py, &fields, &columns)?, more))
     }
 
     /// Runs a `COPY … FROM STDIN (FORMAT binary)` of Arrow batches into columns of these types; the
@@ -315,9 +308,9 @@ fn given_tls((check, roots, identity): GivenTls) -> PyResult<Tls> {
     })
 }
 
-type Described = (String, u32, i32, u32, i16);
+pub(crate) type Described = (String, u32, i32, u32, i16);
 
-fn described(field: Field) -> Described {
+pub(crate) fn described(field: Field) -> Described {
     (
         field.name,
         field.type_,
@@ -337,20 +330,8 @@ fn field((name, type_, modifier, table, attribute): Described) -> Field {
     }
 }
 
-fn answered(py: Python<'_>, reply: Reply) -> PyResult<Bound<'_, PyTuple>> {
-    let columns: Vec<Described> = reply.rows.fields.iter().cloned().map(described).collect();
-    (reply.tag, columns, arrays(py, reply.rows)?).into_pyobject(py)
-}
-
-fn arrays(py: Python<'_>, rows: Rows) -> PyResult<Vec<Bound<'_, PyAny>>> {
-    let (fields, columns) = rows.finish();
-    let pairs = fields.iter().zip(&columns);
-    pairs
-        .map(|(field, column)| to_python(py, column.as_ref(), Some(&arrow_field("", field.type_))))
-        .collect()
-}
-
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Session>()?;
+    module.add_class::<Reply>()?;
     crate::postgres_failures::register(module)
 }

@@ -18,6 +18,7 @@ mod gcm;
 mod keyfile;
 mod keyring;
 mod keys;
+mod look_up;
 mod paillier;
 pub mod parquet;
 mod ready;
@@ -30,6 +31,8 @@ mod tests;
 #[cfg(test)]
 mod tests_of_epochs;
 #[cfg(test)]
+mod tests_of_look_ups;
+#[cfg(test)]
 mod tests_of_ready;
 mod text;
 mod value;
@@ -39,6 +42,7 @@ pub use codes::{EqStep, Interval, Onion, OrdStep, TagStep};
 pub use epochs::{EpochBits, Epochs};
 pub use error::{Error, Result};
 pub use keyring::KeyRing;
+pub use look_up::{AnswerColumn, Key, LookUp, Tag};
 pub use paillier::{PaillierSpace, Totals};
 pub use recipe::{Declared, Part, Recipe, Rows, SealedStep, Step, SumStep, TextStep};
 pub use sums::{run_set, set_sizes, Opened, Sums, NARROW_BITS, WIDE_BITS};

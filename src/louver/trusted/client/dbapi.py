@@ -244,16 +244,16 @@ class Cursor(Copying):
     @property
     def description(self) -> Description | None:
         """Name and type of each column, in PEP 249's tuples of seven; None without rows."""
-        if self._result is None or self._result.answer.rows is None:
+        if self._result is None or self._result.answer.count < 0:
             return None
         return [(name, type_, None, None, None, None, None) for name, type_ in self._result.columns]
 
     @property
     def rowcount(self) -> int:
         """Rows of the last query, or rows affected by the last change; -1 if unknown."""
-        if self._affected >= 0 or self._result is None or self._result.answer.rows is None:
+        if self._affected >= 0 or self._result is None or self._result.answer.count < 0:
             return self._affected
-        return int(self._result.answer.rows.num_rows)
+        return self._result.answer.count
 
     @property
     def rownumber(self) -> int | None:
@@ -350,7 +350,7 @@ class Cursor(Copying):
 
     def _rows(self) -> Result:
         self._require_open()
-        if self._result is None or self._result.answer.rows is None:
+        if self._result is None or self._result.answer.count < 0:
             raise errors.make("cursor.empty")
         return self._result
 

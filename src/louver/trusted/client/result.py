@@ -40,7 +40,7 @@ class Result:
         self._session = session
         self.answer = answer
         self.position = 0
-        self._ready: list[Row] = []
+        self._ready: list[Row] = answer.values or []
         self._ready_from = 0
 
     @property
@@ -52,6 +52,11 @@ class Result:
             raise errors.make("connection.closed")
         return self.answer.rows
 
+    def _count(self) -> int:
+        if self.answer.count < 0 or self._session.closed:
+            return int(self.rows.num_rows)  # which raises what is wrong
+        return self.answer.count
+
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Names and DuckDB types of the columns."""
@@ -59,15 +64,15 @@ class Result:
 
     def take(self, count: int | None) -> list[Row]:
         """The next ``count`` rows as Python values; None: all remaining rows."""
-        rows = self.rows
-        end = rows.num_rows if count is None else min(rows.num_rows, self.position + count)
+        total = self._count()
+        end = total if count is None else min(total, self.position + count)
         values: list[Row] = []
         while self.position < end:
             start = self.position - self._ready_from
             if not 0 <= start < len(self._ready):
                 self._ready_from, start = self.position, 0
                 wanted = max(_SLICE_ROWS, end - self.position if count is None else 0)
-                self._ready = self._python(rows.slice(self.position, wanted))
+                self._ready = self._python(self.rows.slice(self.position, wanted))
             part = self._ready[start : start + end - self.position]
             values += part
             self.position += len(part)

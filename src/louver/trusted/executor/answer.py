@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,6 +26,65 @@ class Answer:
     remote_sql: list[str] = field(default_factory=list)
     home_sql: str = ""
     notices: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """The number of rows; -1 where there are none to count."""
+        return -1 if self.rows is None else int(self.rows.num_rows)
+
+    @property
+    def values(self) -> list[tuple[Any, ...]] | None:
+        """The rows as Python's values, where they are there without Arrow's."""
+        return None
+
+
+class OpenedRows(Protocol):
+    """Rows that the compiled module holds (`louver._rust.look_ups.Opened`)."""
+
+    def __len__(self) -> int: ...
+
+    def arrays(self) -> list[pa.Array]:
+        """All columns."""
+        ...
+
+    def rows(self, columns: list[int]) -> list[tuple[Any, ...]] | None:
+        """Some columns' values as Python's; None where these have several forms."""
+        ...
+
+
+class OpenedAnswer(Answer):
+    """Rows that become Arrow's when somebody reads them so."""
+
+    def __init__(
+        self, opened: OpenedRows, shown: list[int], columns: list[tuple[str, str]], sql: str
+    ) -> None:
+        """``shown`` are the opened columns that are the answer's, in its order; ``sql`` is what the
+        server was sent.
+        """
+        self._opened, self._shown = opened, shown
+        self._table: pa.Table | None = None
+        super().__init__(None, columns, remote_sql=[sql])
+
+    @property
+    def rows(self) -> pa.Table | None:
+        """The rows in Arrow."""
+        if self._table is None:
+            arrays = self._opened.arrays()
+            names = [name for name, _ in self.columns]
+            self._table = pa.Table.from_arrays([arrays[at] for at in self._shown], names)
+        return self._table
+
+    @rows.setter
+    def rows(self, table: pa.Table | None) -> None:
+        self._table = table
+
+    @property
+    def count(self) -> int:
+        return len(self._opened) if self._table is None else self._table.num_rows
+
+    @property
+    def values(self) -> list[tuple[Any, ...]] | None:
+        return self._opened.rows(self._shown) if self._table is None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.names import keyword
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.front import Recording
 from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.local.engine import LocalEngine
+from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
@@ -26,6 +28,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.catalog_store import CatalogStore
+from louver.trusted.vault.facts import Fact, condition_of
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.protection import Protection
 from louver.untrusted.engines.engine import Engine
@@ -101,6 +104,23 @@ class Context:
     ) -> tuple[Plan, lexer.Shape]:
         """The plan of a query, and its shape."""
         return self.planner.plan(text, parameters, self.catalog, self.planning, tokens)
+
+    def stated(self, plan: Plan, shape: lexer.Shape) -> list[Fact]:
+        """What a plan shows with the numbers of its statement."""
+        known = self.ledger.facts(joinable_kinds()) if plan.opens else ()
+        condition = ""
+        if any(leak.counted for leak in plan.leaks):
+            ids = dict.fromkeys(s.table for r in plan.remotes for s in (*r.sources, *r.inner))
+            tables = [self.catalog.by_id(table) for table in ids]
+            condition = condition_of((shape.key, *shape.literals), tables, self.storage.stamp)
+        return facts_of(plan, self.catalog, known, condition)
+
+    def record(self, plan: Plan, shape: lexer.Shape, tokens: Sequence[Token]) -> list[Fact]:
+        """Write what a plan reveals into the ledger; if that fails, nothing is sent."""
+        facts = self.stated(plan, shape)
+        if not facts:
+            return []
+        return self.ledger.record(facts, f"{keyword(tokens[0].text)} ({plan.kind})")
 
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run a statement that another one contains."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
@@ -17,6 +17,7 @@ from louver.trusted.executor import (
     federation,
     materialized_terms,
     onion_adjustment,
+    reading_again,
     repeated,
     schema_queries,
     seen_state,
@@ -25,14 +26,17 @@ from louver.trusted.executor import (
 from louver.trusted.executor.answer import Answer, Clock, Described
 from louver.trusted.executor.binding import Bound
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local import exact
 from louver.trusted.executor.local.local import Answers
-from louver.trusted.executor.plan_leakage import facts_of, joinable_kinds
+from louver.trusted.executor.planned_reads import (
+    finished_alone,
+    have_types,
+    is_look_up,
+    reads_once,
+)
 from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.storage import translate_reply_errors
-from louver.trusted.planner.ir import Code, Plan
-from louver.trusted.planner.operators import keys
+from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
@@ -40,16 +44,12 @@ from louver.trusted.planner.sql.resolver import lists_values, pivots
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.planner.write import sequence_draws
 from louver.trusted.planner.write.reads import Reads
-from louver.trusted.vault.catalog import Catalog
-from louver.trusted.vault.facts import condition_of
-from louver.trusted.vault.scheme import has_shares
 
 Home = tuple[str, str]
 Rows = tuple[list[tuple[str, str]], pa.Table]
 MOST_ROWS = 2_048
 """Rows that are read as they came; DuckDB knows more of those in a table, such as their order."""
 _NO_TYPE = "42704"
-_CONSTANT = re.compile(r"⟪[0-9]+⟫|[0-9]+")
 _OPENED = re.compile(r"SELECT ((?:louver_c\d+(?:, )?)+) FROM louver_rows")
 
 
@@ -131,7 +131,7 @@ def _planned(
         sequence_draws.require(
             Reads(context.catalog, parse(text.plain), tokens, None, context.state.origins), tokens
         )
-    notices = cardinality.warned(record(context, plan, shape, tokens), context.catalog)
+    notices = cardinality.warned(context.record(plan, shape, tokens), context.catalog)
     with clock.step("open layers"), translate_reply_errors():
         if plan.opens:
             notices += onion_adjustment.require(context, plan.opens)
@@ -143,7 +143,7 @@ def _planned(
             if not settings.compares_codes:
                 raise
             raise _NoValueError from None
-    if reads_once(context, plan):
+    if reads_once(context.catalog, plan):
         answers = _asked(context, plan, ready, clock)
     else:
         with seen_state.same_state(context):
@@ -168,117 +168,15 @@ def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan:
     engine finishes it.
     """
     draws = sequence_draws.draws(context.catalog, tokens)
-    if draws or pivots(tokens) or not _is_look_up(context, plan):
+    if draws or pivots(tokens) or not is_look_up(context.catalog, plan):
         return
     table = context.catalog.by_id(plan.remotes[0].sources[0].table)
-    reader = _Reader(text, tokens, plan, context.catalog)
+    reader = reading_again.Reader(text, tokens, plan, context.catalog)
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
-        return _read_again(context, reader, parameters)
+        return reading_again.read_again(context, reader, parameters)
 
     repeated.keep(context, text, table, again)
-
-
-@dataclass(slots=True)
-class _Reader:
-    """A query that is known by its text, and what it is known to be a look-up by."""
-
-    text: lexer.Text
-    tokens: Sequence[Token]
-    plan: Plan
-    catalog: Catalog
-
-    def fits(self, context: Context, plan: Plan) -> bool:
-        """Whether a plan is a look-up: with values of other types it is another one."""
-        if plan is not self.plan or context.catalog is not self.catalog:
-            if not _is_look_up(context, plan):
-                return False
-            self.plan, self.catalog = plan, context.catalog
-        return True
-
-
-def _is_look_up(context: Context, plan: Plan) -> bool:
-    if not (plan.columns and plan.alone and by_keys(plan)):
-        return False
-    return reads_once(context, plan) and not any(map(exact.may_change, plan.types))
-
-
-def _read_again(context: Context, reader: _Reader, parameters: list[object]) -> Answer | None:
-    """Run such a query with other values. The version of the catalog is read as for any other, but
-    that both go together where it was read just before.
-    """
-    before, clock = context.catalog, Clock()
-    beside = not context.in_transaction and _goes_beside(context)
-    if not context.in_transaction and not beside:
-        seen_state.refresh(context)
-        if context.catalog is not before:
-            return None
-    with clock.step("plan"):
-        plan, shape = context.planner.plan(
-            reader.text, parameters, before, context.planning, reader.tokens
-        )
-    if not reader.fits(context, plan):
-        return None
-    notices = cardinality.warned(record(context, plan, shape, reader.tokens), before)
-    (remote,) = plan.remotes
-    try:
-        request = context.storage.request(remote, shape.literals)
-        if beside:
-            context.store.versions.expect(before.version)
-        rows = context.storage.answer(remote, request, shape.literals, clock)
-    except errors.OperationalError as error:
-        if context.in_transaction or error.code != "catalog.conflict":
-            raise
-        return None
-    except errors.DataError:
-        return None  # a constant has no value of the type that it is compared as
-    except errors.VerificationError:
-        if context.in_transaction:
-            raise
-        return None  # what another client has changed meanwhile may look like tampering
-    with clock.step("finish"):
-        done = finished_alone(context, plan, rows, shape.literals)
-    if done is None:
-        return None
-    columns = list(zip(plan.names, plan.types, strict=True))
-    times = {**context.planner.times_ms, **clock.times_ms}
-    return Answer(done, columns, -1, times, [request.sql], "", notices)
-
-
-def _goes_beside(context: Context) -> bool:
-    """Whether a look-up may go together with the look at the catalog's version."""
-    store = context.store
-    known = context.backend.catalog_counts and store.knows(context.catalog.version)
-    return known and store.versions.is_recent
-
-
-def reads_once(context: Context, plan: Plan) -> bool:
-    """Whether a plan reads one table, once, and relies on no bounds and no open layers, so that
-    its answer is right whatever another client does meanwhile.
-    """
-    if len(plan.remotes) > 1 or plan.opens or (plan.remotes and not plan.alone):
-        return False
-    if any(remote.lookup is not None for remote in plan.remotes):
-        return False
-    ids = (source.table for remote in plan.remotes for source in remote.sources)
-    return not any(has_shares(context.catalog.by_id(table)) for table in ids)
-
-
-def by_keys(plan: Plan) -> bool:
-    """Whether rows are read of one table by tags of constants as they are written or bound, and by
-    nothing else.
-    """
-    if len(plan.remotes) != 1 or plan.opens or plan.remotes[0].lookup is not None:
-        return False
-    conditions = plan.remotes[0].where
-    given = [code for node in conditions for code in keys.codes_of(node)]
-    return bool(conditions) and all(map(keys.looks_up, conditions)) and all(map(_is_plain, given))
-
-
-def _is_plain(code: Code) -> bool:
-    """Whether a constant is not worked out, which may depend on the time."""
-    parts = (code, *code.more)
-    return all(_CONSTANT.fullmatch(part.text.strip("()")) is not None for part in parts)
 
 
 def _asked(context: Context, plan: Plan, ready: Bound, clock: Clock) -> dict[Home, Rows]:
@@ -305,29 +203,6 @@ def changes(tokens: Sequence[Token]) -> str:
         if depth == 0 and word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
             return word
     return ""
-
-
-def finished_alone(
-    context: Context, plan: Plan, rows: pa.Table, literals: Sequence[str]
-) -> pa.Table | None:
-    """The result of a plan whose columns are those of its only table, where no engine need decide
-    which rows are in it; else None.
-    """
-    if not _have_types(context, plan, rows, plan.columns):
-        return None
-    (remote,) = plan.remotes
-    tables = {ref.table: context.catalog.by_id(ref.table) for ref in remote.sources}
-    decided = context.columns.decided_again(remote, tables, rows, literals)
-    if decided is None:
-        return None
-    return pa.Table.from_arrays([decided.column(name) for name in plan.columns], list(plan.names))
-
-
-def _have_types(context: Context, plan: Plan, rows: pa.Table, names: Sequence[str]) -> bool:
-    """Whether there are columns of these names, in the types of the plan's."""
-    wanted = [context.local.arrow_field(type_).type for type_ in plan.types]
-    known = dict(zip(rows.schema.names, rows.schema.types, strict=True))
-    return [known.get(name) for name in names] == wanted
 
 
 def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> pa.Table:
@@ -363,29 +238,9 @@ def _as_opened(context: Context, plan: Plan, ready: Bound, rows: pa.Table) -> pa
         return finished_alone(context, plan, rows, ready.literals)
     match = _OPENED.fullmatch(ready.home_sql)
     names = match[1].split(", ") if match is not None else []
-    if not names or not _have_types(context, plan, rows, names):
+    if not names or not have_types(context, plan, rows, names):
         return None
     return rows.select(names)
-
-
-def stated(context: Context, plan: Plan, shape: lexer.Shape) -> list[Fact]:
-    """What a plan shows with the numbers of its statement."""
-    known = context.ledger.facts(joinable_kinds()) if plan.opens else ()
-    condition = ""
-    if any(leak.counted for leak in plan.leaks):
-        ids = dict.fromkeys(s.table for r in plan.remotes for s in (*r.sources, *r.inner))
-        tables = [context.catalog.by_id(table) for table in ids]
-        parts = (shape.key, *shape.literals)
-        condition = condition_of(parts, tables, context.storage.stamp)
-    return facts_of(plan, context.catalog, known, condition)
-
-
-def record(context: Context, plan: Plan, shape: lexer.Shape, tokens: Sequence[Token]) -> list[Fact]:
-    """Write what the plan reveals into the ledger; if that fails, nothing is sent."""
-    facts = stated(context, plan, shape)
-    if not facts:
-        return []
-    return context.ledger.record(facts, f"{keyword(tokens[0].text)} ({plan.kind})")
 
 
 def keep(context: Context, plan: Plan, clock: Clock) -> None:

@@ -200,7 +200,7 @@ def _explained(
         ready, stated = binding.Bound(Plan("home", ()), [], [], text.home, []), list[Fact]()
     else:
         ready, shape = bound(context, text, parameters)
-        stated = select.stated(context, ready.plan, shape)
+        stated = context.stated(ready.plan, shape)
     facts = list(dict.fromkeys(stated))
     facts += [fact for request in ready.statements for fact in context.storage.shows(request)]
     new = context.ledger.new(facts)

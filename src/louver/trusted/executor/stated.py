@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from louver.trusted.executor import select, server_storage
+from louver.trusted.executor import server_storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.planner.ir import Opening, Plan
@@ -27,7 +27,7 @@ class Stated:
 
     def add_plan(self, context: Context, plan: Plan, shape: lexer.Shape) -> None:
         """Add what a plan shows that is run as a part of the statement."""
-        self.facts += select.stated(context, plan, shape)
+        self.facts += context.stated(plan, shape)
         self.opens += plan.opens
 
     def add_scan(self, context: Context, table: Table) -> None:

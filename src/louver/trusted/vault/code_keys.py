@@ -48,6 +48,21 @@ class CodeKeys:
         """
         return native.module().recipe.key_tags(self._ring, label, domains, columns)
 
+    def look_up_tags(self, look_up: Any, values: Sequence[Sequence[tuple[object, ...]]]) -> Any:
+        """The tags of the values of a statement: for each key of a look-up a list, of a value for
+        each of its columns. None where a value is not taken as it is.
+        """
+        return look_up.tags(self._ring, values)
+
+    def look_up_rows(self, look_up: Any, reply: Any, tags: Any) -> Any | None:
+        """The opened rows of a reply that have these tags; None where a value was altered or moved,
+        and where the reply is another one than the look-up knows.
+        """
+        try:
+            return look_up.open(self._ring, self._epochs, reply, tags)
+        except (ValueError, native.module().VerifyError):
+            return None
+
     def ord_codes(
         self,
         table: int,

@@ -127,6 +127,8 @@ _CODE_DOMAINS = {
     "VARCHAR": "text", "BLOB": "blob", "UUID": "uuid",
 }  # fmt: skip
 _WIDE = ("int128", "uint128", "text", "blob", "uuid")
+AS_WRITTEN = ("int", "text")
+"""Domains whose values are Python's."""
 UNORDERED = ("uuid", "blob")
 """Domains that have no order codes."""
 

@@ -265,3 +265,12 @@ class Prompt:
 
     def catch_up(self) -> None:
         """See `Engine`."""
+
+
+@runtime_checkable
+class Replying(Protocol):
+    """An engine whose answers the compiled module reads as they came."""
+
+    def reply(self, statement: Statement) -> Any:
+        """Run a query; what came of it is for `louver._rust.look_ups`."""
+        ...

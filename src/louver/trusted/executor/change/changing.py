@@ -20,8 +20,8 @@ from louver.trusted.executor import (
     constraint_check,
     dry_run,
     onion_adjustment,
+    planned_reads,
     seen_state,
-    select,
     storage,
     transaction,
 )
@@ -205,7 +205,7 @@ def _run(
     # Opening a layer makes another catalog.
     catalog = context.catalog
     involved = [catalog.by_id(other) for other in plan.rehearsed]
-    once = plan.rows is not None and select.reads_once(context, plan.rows)
+    once = plan.rows is not None and planned_reads.reads_once(context.catalog, plan.rows)
     with clock.step("server"), nullcontext() if once else seen_state.same_state(context):
         held = chosen_rows.held(context, plan, involved, shape.literals)
     with clock.step("home"):
@@ -237,7 +237,7 @@ def prepare(
     """Record what reading the rows shows, then open the layers that it needs; sentences for the
     user.
     """
-    new = select.record(context, rows, shape, words.tokens)
+    new = context.record(rows, shape, words.tokens)
     notices = cardinality.warned(new, context.catalog)
     with storage.translate_reply_errors():
         return notices + onion_adjustment.require(context, rows.opens)

@@ -21,9 +21,9 @@ from louver.trusted.executor import (
     chosen_rows,
     constraint_check,
     key_rows,
+    planned_reads,
     repeated,
     row_writer,
-    select,
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock
@@ -127,8 +127,8 @@ def _is_simple(context: Context, plan: ChangePlan) -> bool:
     """
     if (
         plan.rows is None
-        or not select.by_keys(plan.rows)
-        or not select.reads_once(context, plan.rows)
+        or not planned_reads.by_keys(plan.rows)
+        or not planned_reads.reads_once(context.catalog, plan.rows)
     ):
         return False
     table = context.catalog.by_id(plan.target)
@@ -180,7 +180,7 @@ def _changed(
     # With values of other types it is another plan.
     if table is None or plan is None or plan.rows is None or not _is_simple(context, plan):
         return None
-    select.record(context, plan.rows, shape, item.tokens)
+    context.record(plan.rows, shape, item.tokens)
     (remote,) = plan.rows.remotes
     request = context.storage.request(remote, shape.literals)
 

@@ -240,6 +240,16 @@ def tag(keys: KeySource, table: Table, columns: Sequence[Column], values: Sequen
     return key.tag(keys, table, columns, values)
 
 
+def key_label(table: Table, columns: Sequence[Column]) -> str:
+    """What the tags of the key of these columns, in their order, are derived for."""
+    return key.label_of(table, columns)
+
+
+def is_opened_by_row(column: Column) -> bool:
+    """Whether the copy that reading opens is what `KeyRing.open_column` opens."""
+    return _MODULES[scheme.reading(column).name] is rnd
+
+
 def open_copy(
     keys: KeySource,
     table: Table,

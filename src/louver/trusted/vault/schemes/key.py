@@ -165,6 +165,11 @@ def _tags(
     return keys.keyring.key_tags(_label(table, stored), domains, values)
 
 
+def label_of(table: Table, columns: Sequence[Column]) -> str:
+    """What the tags of a key are derived for."""
+    return _label(table, _stored(table, columns))
+
+
 def _label(table: Table, stored: str) -> str:
     return f"key:{table.id}:{stored}"
 

@@ -99,10 +99,14 @@ class PostgresEngine(Nested, Messaging, Counted):
 
     def query(self, statement: Statement) -> pa.Table:
         """Run a query and return all of its rows."""
-        _, columns, arrays = self._run(statement)
-        table = values.answer(columns, arrays)
-        self._received(table.nbytes, table.num_rows)
-        return table
+        _, columns, arrays = self.reply(statement)
+        return values.answer(columns, arrays)
+
+    def reply(self, statement: Statement) -> postgres.Reply:
+        """See `Replying`."""
+        reply = self._run(statement)
+        self._received(*reply.size())
+        return reply
 
     def stream(self, statement: Statement) -> pa.RecordBatchReader:
         """Run a query and return its rows batch by batch. Before the connection ends the

@@ -13,7 +13,7 @@ from louver.untrusted.engines.postgres.failures import translated
 
 Step = tuple[str, Sequence[Any]]
 """A statement's text and its values."""
-Reply = tuple[str, list[tuple[str, int, int, int, int]], list[Any]]
+Reply = postgres.Reply
 MOST_WAITING = 64
 #: What a guard does whose statement had another outcome: SQLSTATE of a division by zero.
 _UNEXPECTED = "22012"

@@ -28,7 +28,7 @@ from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Table
 
 Statement = tuple[str, Sequence[Any]]
-Reply = tuple[str, list[values.Column], list[pa.Array]]
+Reply = postgres.Reply
 _FAILURES = (postgres.ServerError, postgres.ConnectionLost)
 _COPY_ROWS = 65_536
 _numbers = itertools.count()

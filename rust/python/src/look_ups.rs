@@ -1,0 +1,267 @@
+//! `louver._rust.look_ups`: rows by their keys, from the values of a statement to rows of Python's.
+
+use crate::epochs::Epochs;
+use crate::errors::trusted;
+use crate::ffi::{to_python, PyType};
+use crate::keyring::KeyRing;
+use crate::postgres_replies::Reply;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
+use arrow_schema::{DataType, Field};
+use louver_trusted::{AnswerColumn, Key, Tag};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyInt, PyList, PyNone, PyString, PyTuple};
+use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
+
+/// More rows than these are opened without the interpreter's lock.
+const FEW: usize = 64;
+
+/// What is known of the answers of one query.
+#[pyclass(frozen, module = "louver._rust.look_ups")]
+struct LookUp {
+    /// The names of the row ids and of the columns.
+    names: Vec<String>,
+    /// The names of an answer, and where in it those are.
+    order: OnceLock<(Vec<String>, Vec<usize>)>,
+    fields: Vec<Field>,
+    look_up: louver_trusted::LookUp,
+}
+
+/// The tags of the values that rows are asked for by, by key.
+#[pyclass(frozen, module = "louver._rust.look_ups")]
+struct Tags(Vec<Vec<Tag>>);
+
+/// Opened rows.
+#[pyclass(frozen, module = "louver._rust.look_ups")]
+struct Opened {
+    fields: Vec<Field>,
+    columns: Vec<ArrayRef>,
+}
+
+/// A column: its name in the answer, its key where it is sealed, and its type.
+type GivenColumn = (String, Option<(u32, u32, u32)>, PyType);
+/// A key: its label, the domains of its columns, and their positions among the columns.
+type GivenKey = (String, Vec<String>, Vec<usize>);
+
+#[pymethods]
+impl LookUp {
+    /// Of a query that answers the row ids and these columns, of at most so many rows.
+    #[new]
+    fn new(
+        row: String,
+        columns: Vec<GivenColumn>,
+        keys: Vec<GivenKey>,
+        most: usize,
+    ) -> PyResult<Self> {
+        let names = columns.iter().map(|column| column.0.clone());
+        let names = std::iter::once(row).chain(names).collect();
+        let fields = columns.iter().map(|column| column.2 .0.clone()).collect();
+        let columns = columns.into_iter().map(|(_, sealed, kind)| AnswerColumn {
+            sealed,
+            data_type: kind.0.data_type().clone(),
+        });
+        let keys = keys.into_iter().map(|(label, domains, columns)| Key {
+            label,
+            domains,
+            columns,
+        });
+        let look_up = louver_trusted::LookUp::new(columns.collect(), keys.collect(), most);
+        Ok(Self {
+            names,
+            order: OnceLock::new(),
+            fields,
+            look_up: look_up.map_err(trusted)?,
+        })
+    }
+
+    /// The tags of some values: of each key a list, of each a value for every column of the key.
+    /// None where one is not of the kind that its domain takes as it is.
+    fn tags(&self, ring: &KeyRing, values: Vec<Vec<Bound<'_, PyTuple>>>) -> PyResult<Option<Tags>> {
+        if values.len() != self.look_up.keys().len() {
+            return Err(PyValueError::new_err("a list of values for each key"));
+        }
+        let mut tags = Vec::with_capacity(values.len());
+        for (key, wanted) in self.look_up.keys().iter().zip(&values) {
+            let mut of_key = Vec::with_capacity(wanted.len());
+            for value in wanted {
+                let Some(columns) = columns_of(key, value)? else {
+                    return Ok(None);
+                };
+                let tag = ring.0.key_tags(&key.label, &key.domains, &columns);
+                let tag = tag.map_err(trusted)?;
+                let tag = tag.as_fixed_size_binary_opt().map(|tags| tags.value(0));
+                let tag = tag.and_then(|bytes| bytes.try_into().ok());
+                of_key.push(tag.ok_or_else(|| PyTypeError::new_err("tags of another width"))?);
+            }
+            tags.push(of_key);
+        }
+        Ok(Some(Tags(tags)))
+    }
+
+    /// The rows of an answer that have one of the tags of every key.
+    fn open(
+        &self,
+        py: Python<'_>,
+        ring: &KeyRing,
+        epochs: &Epochs,
+        reply: &Reply,
+        tags: &Tags,
+    ) -> PyResult<Opened> {
+        let positions = self.positions(reply)?;
+        let columns = positions.iter().map(|&at| &reply.columns[at]).cloned();
+        let mut columns: Vec<ArrayRef> = columns.collect();
+        let row_ids = columns.remove(0);
+        let open = || {
+            let look_up = &self.look_up;
+            look_up.open(&ring.0, &epochs.0, &row_ids, &columns, &tags.0)
+        };
+        let opened = if row_ids.len() <= FEW {
+            open()
+        } else {
+            py.detach(open)
+        };
+        Ok(Opened {
+            fields: self.fields.clone(),
+            columns: opened.map_err(trusted)?,
+        })
+    }
+}
+
+impl LookUp {
+    /// Where the row ids and the columns are: as in the first answer, or it is another one.
+    fn positions(&self, reply: &Reply) -> PyResult<&[usize]> {
+        let other = || PyValueError::new_err("an answer with other columns");
+        if self.order.get().is_none() {
+            let known: Vec<String> = reply.names().map(str::to_owned).collect();
+            let of_name = |name: &String| {
+                let mut all = (0..known.len()).filter(|&at| known[at] == *name);
+                let only = all.next().filter(|_| all.next().is_none());
+                only.ok_or_else(other)
+            };
+            let positions = self.names.iter().map(of_name).collect::<PyResult<_>>()?;
+            // Of two threads that get here at once, both know the same.
+            let _ = self.order.set((known, positions));
+        }
+        let (known, positions) = self.order.get().ok_or_else(other)?;
+        if !reply.names().eq(known.iter().map(String::as_str)) {
+            return Err(other());
+        }
+        Ok(positions)
+    }
+}
+
+#[pymethods]
+impl Tags {
+    /// All of them as UUIDs are written, key by key.
+    fn texts(&self) -> Vec<String> {
+        self.0.iter().flatten().map(uuid).collect()
+    }
+}
+
+#[pymethods]
+impl Opened {
+    fn __len__(&self) -> usize {
+        self.columns.first().map_or(0, Array::len)
+    }
+
+    /// The columns as Arrow's.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let pairs = self.columns.iter().zip(&self.fields);
+        pairs
+            .map(|(column, field)| to_python(py, column, Some(field)))
+            .collect()
+    }
+
+    /// The rows as tuples of these columns; None where one is of a type whose values Python has in
+    /// several forms.
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<usize>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let rows = PyList::empty(py);
+        for row in 0..self.__len__() {
+            let mut values = Vec::with_capacity(columns.len());
+            for &at in &columns {
+                let pair = self.columns.get(at).zip(self.fields.get(at));
+                let (column, field) =
+                    pair.ok_or_else(|| PyValueError::new_err("no such column"))?;
+                let plain = field.metadata().is_empty();
+                let Some(value) = plain.then(|| value(py, column, row)).flatten() else {
+                    return Ok(None);
+                };
+                values.push(value);
+            }
+            rows.append(PyTuple::new(py, values)?)?;
+        }
+        Ok(Some(rows))
+    }
+}
+
+/// The value of one row as Python has it.
+fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> Option<Bound<'py, PyAny>> {
+    if column.is_null(row) {
+        return Some(PyNone::get(py).to_owned().into_any());
+    }
+    let number = |number: i64| number.into_pyobject(py).ok().map(Bound::into_any);
+    let float = |number: f64| number.into_pyobject(py).ok().map(Bound::into_any);
+    match column.data_type() {
+        DataType::Boolean => {
+            let value = PyBool::new(py, column.as_boolean().value(row));
+            Some(value.to_owned().into_any())
+        }
+        DataType::Int16 => number(column.as_primitive::<Int16Type>().value(row).into()),
+        DataType::Int32 => number(column.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Int64 => number(column.as_primitive::<Int64Type>().value(row)),
+        DataType::Float32 => float(column.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float64 => float(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Utf8 => Some(PyString::new(py, column.as_string::<i32>().value(row)).into_any()),
+        DataType::Binary => Some(PyBytes::new(py, column.as_binary::<i32>().value(row)).into_any()),
+        _ => None,
+    }
+}
+
+/// The values of a key's columns, each as a column of one row.
+fn columns_of(key: &Key, values: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<ArrayRef>>> {
+    if values.len() != key.domains.len() {
+        return Err(PyValueError::new_err("a value for each column of a key"));
+    }
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(key.domains.len());
+    for (domain, value) in key.domains.iter().zip(values.iter()) {
+        let of_number = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
+        if domain == "int" && of_number {
+            let Ok(number) = value.extract::<i64>() else {
+                return Ok(None);
+            };
+            columns.push(Arc::new(Int64Array::from(vec![number])));
+        } else if domain == "text" && value.is_instance_of::<PyString>() {
+            let Ok(text) = value.extract::<String>() else {
+                return Ok(None);
+            };
+            columns.push(Arc::new(StringArray::from(vec![text])));
+        } else {
+            return Ok(None);
+        }
+    }
+    Ok(Some(columns))
+}
+
+fn uuid(tag: &Tag) -> String {
+    let mut text = String::with_capacity(36);
+    for (position, byte) in tag.iter().enumerate() {
+        if matches!(position, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<LookUp>()?;
+    module.add_class::<Tags>()?;
+    module.add_class::<Opened>()
+}

@@ -1,0 +1,148 @@
+"""Rows by their keys, of a statement that comes again: one call of the compiled module seals the
+keys, and one opens, verifies and decides again what the server answers. It is the same as what
+`Columns` and `ServerStorage` do, without an Arrow table for each step; what it does not know, or
+refuses, is left to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from louver.trusted.executor import constant_encoding
+from louver.trusted.executor.context import Context
+from louver.trusted.planner.ir import SEALED, Code, Output, Plan, RemoteQuery
+from louver.trusted.planner.operators import keys
+from louver.trusted.planner.render import answer_name
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault import native, scheme, schemes
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.types import AS_WRITTEN, code_domain
+from louver.untrusted.engines.engine import Replying
+from louver.wire.messages import Statement
+
+_LITERAL = re.compile(r"\(?⟪([0-9]+)⟫\)?")
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+Positions = tuple[tuple[tuple[int, ...], ...], ...]
+"""Of each key, and each constant, the literals of the statement that are its columns' values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointRead:
+    """What runs one plan: a text for the server and what opens its answers."""
+
+    #: the connection, which is `Replying`
+    engine: Any
+    sql: str
+    handle: Any
+    positions: Positions
+    #: which of the opened columns are the answer's, in its order
+    shown: list[int]
+
+    def tags(self, context: Context, shape: lexer.Shape, parameters: Sequence[object]) -> Any:
+        """The tags of the statement's values; None where a value is not taken as it is."""
+        first = len(shape.literals) - len(parameters)
+
+        def value(position: int) -> object:
+            if position >= first:
+                known = parameters[position - first]
+                return known if type(known) is int or lexer.is_open_text(known) else None
+            text = shape.literals[position]
+            return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
+
+        values = [
+            [tuple(map(value, columns)) for columns in constants] for constants in self.positions
+        ]
+        return context.columns.keyring.look_up_tags(self.handle, values)
+
+    def opened(self, context: Context, tags: Any) -> Any | None:
+        """Ask the server, in one round trip with what waits, and open its rows; None where the
+        general way is to open them, or to say what is wrong with them.
+        """
+        reply = self.engine.reply(Statement(self.sql, tuple(tags.texts())))
+        return context.columns.keyring.look_up_rows(self.handle, reply, tags)
+
+
+def prepared(
+    context: Context,
+    plan: Plan,
+    shape: lexer.Shape,
+    parameters: Sequence[object],
+    statement: Statement,
+) -> PointRead | None:
+    """What runs a plan by keys that just ran as a ``statement``; None where it is more."""
+    (remote,) = plan.remotes
+    if len(remote.sources) != 1 or remote.grouped or remote.probes or remote.lookup is not None:
+        return None
+    if not isinstance(context.engine, Replying):
+        return None
+    table = context.catalog.by_id(remote.sources[0].table)
+    outputs = [output for output in remote.outputs if output.kind != "absent"]
+    names = [output.name for output in outputs]
+    columns = [_column(context, remote, table, output) for output in outputs]
+    given = [_key(table, names, shape, keys.codes_of(node)) for node in remote.where]
+    most = keys.most_rows(remote)
+    if most is None or not _has_types(context, plan, outputs):
+        return None
+    known = [column for column in columns if column is not None]
+    by = [item for item in given if item is not None]
+    if len(known) < len(columns) or len(by) < len(given):
+        return None
+    handle = native.module().look_ups.LookUp(
+        f"r{remote.sources[0].slot}", known, [item[0] for item in by], most
+    )
+    shown = [names.index(name) for name in plan.columns]
+    positions = tuple(item[1] for item in by)
+    point = PointRead(context.engine, statement.sql, handle, positions, shown)
+    tags = point.tags(context, shape, parameters)
+    # The general way has bound the same values, in the same order.
+    return point if tags is not None and tags.texts() == list(statement.constants) else None
+
+
+def _column(
+    context: Context, remote: RemoteQuery, table: Table, output: Output
+) -> tuple[str, tuple[int, int, int] | None, Any] | None:
+    """The name of a column in the answer, its key if it is sealed, and the type of its values."""
+    name, field = answer_name(output.name, remote), context.local.arrow_field(output.type)
+    if output.summed is not None or output.row is not None:
+        return None
+    if output.kind == "plain":
+        return name, None, field.type
+    column = next((c for c in table.columns if c.id == output.column), None)
+    if output.kind != SEALED or column is None or not schemes.is_opened_by_row(column):
+        return None
+    return name, (table.id, column.id, column.generation), field.type
+
+
+def _key(
+    table: Table, names: Sequence[str], shape: lexer.Shape, codes: Sequence[Code]
+) -> tuple[tuple[str, list[str], list[int]], tuple[tuple[int, ...], ...]] | None:
+    """The key that a condition compares, and the literals that it is compared with."""
+    if not codes or not all(scheme.scheme_of(item.onion).tags for item in codes):
+        return None
+    columns = constant_encoding.columns_of(table, codes[0])
+    domains = [code_domain(column.type) or "" for column in columns]
+    if not all(domain in AS_WRITTEN for domain in domains):
+        return None
+    if not all(column.name in names for column in columns):
+        return None
+    positions: list[tuple[int, ...]] = []
+    for item in codes:
+        if constant_encoding.columns_of(table, item) != columns:
+            return None
+        matches = [_LITERAL.fullmatch(part.text) for part in (item, *item.more)]
+        numbers = tuple(int(match[1]) for match in matches if match is not None)
+        if len(numbers) < len(matches) or max(numbers) >= len(shape.literals):
+            return None
+        positions.append(numbers)
+    of_key = schemes.key_label(table, columns), domains, [names.index(c.name) for c in columns]
+    return of_key, tuple(positions)
+
+
+def _has_types(context: Context, plan: Plan, outputs: Sequence[Output]) -> bool:
+    """Whether the opened columns are of the types that the plan's are."""
+    fields = {o.name: context.local.arrow_field(o.type).type for o in outputs}
+    wanted = [context.local.arrow_field(type_).type for type_ in plan.types]
+    return [fields.get(name) for name in plan.columns] == wanted
