@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
@@ -38,10 +40,13 @@ from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver.trusted.executor.change import constant_rows, constant_upserts, judged_rows
-    from louver.trusted.executor.change.simple_terms import Term
 
 Decide = Callable[[Table], Difference | None]
 """Reads rows of a table, and says what becomes of them; None where only the general way tells."""
+Judge = Callable[
+    [Context, statement_parts.Words, ChangePlan, pa.Table, Sequence[str]], Difference | None
+]
+"""Says what becomes of rows by a change of this plan, with these literals."""
 
 
 def keep_insert(context: Context, text: lexer.Text, table: Table, form: constant_rows.Form) -> None:
@@ -99,11 +104,11 @@ def keep_change(
     """Remember an UPDATE or DELETE, if it is of the rows that have certain keys, and no engine
     need decide it.
     """
-    terms = row_by_row.terms_of(context, words, plan) if _is_simple(context, plan) else None
-    if terms is None:
+    judge = _judge(context, words, plan) if _is_simple(context, plan) else None
+    if judge is None:
         return
     table, shape = context.catalog.by_id(plan.target), lexer.shape(words.plain, words.tokens)
-    item = _Change(words.plain, tuple(words.tokens), shape, terms)
+    item = _Change(words.plain, tuple(words.tokens), shape, judge)
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return _changed(context, table.key, item, parameters)
@@ -113,12 +118,23 @@ def keep_change(
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The text of an UPDATE or DELETE, with its tokens, its shape, and what it sets."""
+    """The text of an UPDATE or DELETE, with its tokens, its shape, and what decides it."""
 
     plain: str
     tokens: tuple[Token, ...]
     shape: lexer.Shape
-    terms: Sequence[Term]
+    judge: Judge
+
+
+def _judge(context: Context, words: statement_parts.Words, plan: ChangePlan) -> Judge | None:
+    """What decides a change with other values; None where only the general way does."""
+    if context.local.dialect.reads_off:
+        from louver.trusted.executor.change import judged_changes
+
+        form = judged_changes.form_of(context, words, plan)
+        return None if form is None else form.decided
+    terms = row_by_row.terms_of(context, words, plan)
+    return None if terms is None else partial(row_by_row.decided_by, terms)
 
 
 def _is_simple(context: Context, plan: ChangePlan) -> bool:
@@ -188,7 +204,7 @@ def _changed(
         if not isinstance(request, Statement):
             return None
         rows = chosen_rows.rows(context, table, remote, request, shape.literals)
-        return row_by_row.decided(context, words, plan, item.terms, rows, shape.literals)
+        return item.judge(context, words, plan, rows, shape.literals)
 
     return _at_once(context, table, decided)
 
