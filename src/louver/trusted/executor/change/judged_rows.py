@@ -58,11 +58,17 @@ def form_of(
     """The form of an INSERT that the engine has just run; None where values are cast, computed or
     checked beyond their types.
     """
-    if rules.foreign or indexes_expressions(context, table):
+    if rules.foreign:
         return None
-    field_of = context.local.arrow_field
-    form = constant_rows.form_of(words, parts, table, rules, field_of)
-    if form is None or not all(map(is_simple, [i for c in form.columns for i in c.items])):
+    form = constant_rows.form_of(words, parts, table, rules, context.local.arrow_field)
+    return None if form is None else judged(context, table, form)
+
+
+def judged(context: Context, table: Table, form: constant_rows.Form) -> Form | None:
+    """The form of new rows whose values are stored as they are; None of others."""
+    if indexes_expressions(context, table):
+        return None
+    if not all(map(is_simple, [item for column in form.columns for item in column.items])):
         return None
     own = kinds_of(context, table)
     kinds = [own.get(column.name) for column in form.columns]

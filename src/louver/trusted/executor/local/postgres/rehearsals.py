@@ -13,6 +13,7 @@ from louver import errors
 from louver.names import quoted
 from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 from louver.trusted.executor.local.local import Described, LocalConnection, Parameters
+from louver.trusted.executor.local.postgres import at_once
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.emptying import Emptying
 from louver.trusted.executor.local.postgres.instances import Identity
@@ -29,11 +30,16 @@ class PostgresRehearsals(PostgresSettings):
 
     def __init__(self, identity: Identity = ("", "")) -> None:
         super().__init__(identity)
-        self._emptying = Emptying()
+        self._emptying, self._seen = Emptying(), at_once.Memory()
 
     def _replace(self) -> None:
         super()._replace()
         self._emptying = Emptying()
+
+    def forget_types(self) -> None:
+        """See `Lifecycle`."""
+        super().forget_types()
+        self._seen.forget()
 
     @contextmanager
     def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:
@@ -57,6 +63,13 @@ class PostgresRehearsals(PostgresSettings):
         from louver.trusted.executor.local.postgres import difference
 
         return difference.run(self._own(connection), filled, sql, parameters, deferred=deferred)
+
+    def effect_at_once(
+        self, filled: Sequence[Filled], sql: str, parameters: Parameters = ()
+    ) -> Outcome | None:
+        """See `Binder`."""
+        with self._emptying.after(self.binder):
+            return at_once.run(self.binder, self._seen, filled, sql, parameters)
 
     def met_by(
         self,
