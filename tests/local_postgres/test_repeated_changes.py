@@ -151,6 +151,14 @@ def test_the_engine_is_asked_once(
     twin.run(_ROWS)
 
 
+def test_keys_are_compared_row_by_row(twin: PostgresTwin) -> None:
+    _table(twin)
+    sql = "UPDATE t SET id = id + $1 WHERE id IN ($2, $3)"
+    for values in ([100, 8, 9], [1, 1, 2], [-1, 6, 7], [1, 7, 20], [1, 3, 4], [-2, 3, 4]):
+        twin.run(sql, values)
+        twin.run(_ROWS)
+
+
 def test_a_value_of_another_type_is_for_the_engine(
     twin: PostgresTwin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +245,7 @@ _TEXTS = (
     ("UPDATE t SET v = upper(v), c = $1 WHERE id = $2", "vk"),
     ("UPDATE t SET v = $1 WHERE id = $2 AND n > 3", "vk"),
     ("UPDATE t SET n = $1 WHERE id IN ($2, $3)", "nkk"),
+    ("UPDATE t SET id = id + 1 WHERE id IN ($1, $2)", "kk"),
     ("INSERT INTO t (id, n, v, p, u) VALUES ($1, $2, $3, 'q', $4)", "knvk"),
     ("INSERT INTO t (id, n) VALUES ($1, $2)"
      " ON CONFLICT (id) DO UPDATE SET n = excluded.n", "kn"),

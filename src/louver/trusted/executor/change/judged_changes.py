@@ -52,6 +52,8 @@ class Form:
     terms: tuple[simple_terms.Term, ...]
     kinds: Mapping[str, type]
     where: exp.Where | None
+    #: whether a column of a key is set, whose values are compared row by row
+    is_of_key: bool = False
 
     def decided(
         self, context: Context, words: statement_parts.Words, plan: ChangePlan, rows: pa.Table,
@@ -68,7 +70,7 @@ class Form:
             return None
         rows = rows if rows.num_rows < 2 else rows.sort_by(ROW_ID)
         before = context.columns.decided_again(remote, {table.id: table}, rows, literals)
-        if before is None:
+        if before is None or (self.is_of_key and before.num_rows > 1):
             return None
         numbers = pa.array(range(before.num_rows), pa.int64())
         answer = Answer(affected=before.num_rows)
@@ -155,7 +157,8 @@ def form_of(context: Context, words: statement_parts.Words, plan: ChangePlan) ->
     )
     if not terms or not all(is_known(term, kinds) for term in terms):
         return None
-    return Form(terms, kinds, where)
+    keyed = {fold(name) for name in rules.key_columns()}
+    return Form(terms, kinds, where, any(fold(term.name) in keyed for term in terms))
 
 
 def _is_plain(tree: exp.Update | exp.Delete) -> bool:

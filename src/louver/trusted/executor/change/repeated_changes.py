@@ -20,6 +20,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.executor import (
+    cardinality,
     chosen_rows,
     constraint_check,
     key_rows,
@@ -240,7 +241,8 @@ def _changed(
     except errors.DataError:
         return None  # a constant has no value of the type that it is compared as
     flow.require_again(context, table, held.verdict)
-    select.record(context, plan.rows, shape, item.tokens)
+    new = select.record(context, plan.rows, shape, item.tokens)
+    notices = cardinality.warned(new, context.catalog)
 
     def decided(table: Table) -> Difference | None:
         if not isinstance(request, Statement):
@@ -248,7 +250,10 @@ def _changed(
         rows = chosen_rows.rows(context, table, remote, request, shape.literals)
         return item.judge(context, words, plan, rows, shape.literals)
 
-    return _at_once(context, table, decided)
+    answer = _at_once(context, table, decided)
+    if answer is not None:
+        answer.notices = notices
+    return answer
 
 
 class _NothingError(Exception):

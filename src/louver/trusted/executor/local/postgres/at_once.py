@@ -35,11 +35,6 @@ class Memory:
     facts: dict[str, Facts] = field(default_factory=dict)
     inferred: dict[str, Sequence[int]] = field(default_factory=dict)
 
-    def forget(self) -> None:
-        """Names or settings may mean something else."""
-        self.facts.clear()
-        self.inferred.clear()
-
     def given(self, connection: PostgresConnection, sql: str, values: Parameters) -> list[Any]:
         """Values as they are sent with a text."""
         own = parameters.listed(values)

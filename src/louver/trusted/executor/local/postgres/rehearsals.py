@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,13 +14,15 @@ from louver import errors
 from louver.names import quoted
 from louver.trusted.executor.local.changed_rows import Filled, MetRows, Outcome
 from louver.trusted.executor.local.local import Described, LocalConnection, Parameters
-from louver.trusted.executor.local.postgres import at_once
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.emptying import Emptying
 from louver.trusted.executor.local.postgres.instances import Identity
 from louver.trusted.executor.local.postgres.session_settings import PostgresSettings
 from louver.trusted.vault.catalog import Table
 from louver.untrusted.servers import private_postgres
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.postgres import at_once
 
 _COPIED = "pg_temp.louver_copied"
 _CHUNK_BYTES = 64 * 1024
@@ -30,7 +33,8 @@ class PostgresRehearsals(PostgresSettings):
 
     def __init__(self, identity: Identity = ("", "")) -> None:
         super().__init__(identity)
-        self._emptying, self._seen = Emptying(), at_once.Memory()
+        self._emptying = Emptying()
+        self._seen: at_once.Memory | None = None
 
     def _replace(self) -> None:
         super()._replace()
@@ -39,7 +43,7 @@ class PostgresRehearsals(PostgresSettings):
     def forget_types(self) -> None:
         """See `Lifecycle`."""
         super().forget_types()
-        self._seen.forget()
+        self._seen = None
 
     @contextmanager
     def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:
@@ -68,6 +72,10 @@ class PostgresRehearsals(PostgresSettings):
         self, filled: Sequence[Filled], sql: str, parameters: Parameters = ()
     ) -> Outcome | None:
         """See `Binder`."""
+        from louver.trusted.executor.local.postgres import at_once
+
+        if self._seen is None:
+            self._seen = at_once.Memory()
         with self._emptying.after(self.binder):
             return at_once.run(self.binder, self._seen, filled, sql, parameters)
 
