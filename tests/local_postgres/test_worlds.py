@@ -19,3 +19,13 @@ def test_worlds_look_the_same(profile: str) -> None:
         assert not differences, "\n".join(differences)
         ran += count
     assert ran > 15 * SESSIONS
+
+
+@pytest.mark.parametrize("profile", ["sealed", "cryptdb"])
+def test_statements_that_come_again_look_the_same(profile: str) -> None:
+    ran = 0
+    for session in range(SESSIONS):
+        differences, count = worlds.play_again(profile, SEED + session, 60)
+        assert not differences, "\n".join(differences)
+        ran += count
+    assert ran > 30 * SESSIONS

@@ -7,7 +7,7 @@ show is the same in both; the names of ENC columns differ too. What crosses is c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -65,15 +65,22 @@ class World:
         new, self._read = self._tap.records[self._read :], len(self._tap.records)
         return list(self.crossing.seen(new))
 
-    def run(self, text: str) -> object:
+    def run(self, text: str, values: Sequence[object] = ()) -> object:
         """Run a statement; its error's code, or how many rows it gave."""
         self._statements += 1
+        given = [self.value(item) if isinstance(item, tuple) else item for item in values]
         with aligned(f"{self._seed} {self._statements}"):
             try:
-                cursor = self.connection.execute(self.rendered(text))
+                cursor = self.connection.execute(self.rendered(text), given)
                 return len(cursor.fetchall()) if cursor.description else cursor.rowcount
             except errors.Error as error:
                 return error.code
+
+    def value(self, item: tuple[str, int]) -> object:
+        """A value of a pool, of integers or texts, in Python."""
+        type_, position = item
+        text = _POOLS[type_][self.number][position]
+        return text.strip("'") if type_ == "text" else int(text)
 
     def rendered(self, text: str) -> str:
         """A statement with this world's values and names."""
@@ -81,6 +88,38 @@ class World:
             for position, value in enumerate(pools[self.number]):
                 text = text.replace(f"⟨{type_} {position}⟩", value)
         return text.replace("⟨name⟩", "ck"[self.number])
+
+
+_KEYED = (
+    "CREATE TABLE t"
+    " (⟨name⟩0 bigint ENC PRIMARY KEY, p integer, ⟨name⟩1 text ENC, ⟨name⟩2 bigint ENC)"
+)
+#: Statements that come again, with the kinds of their values.
+_REPEATED = (
+    ("INSERT INTO t VALUES ($1, $2, $3, $4)", "kpsn"),
+    ("UPDATE t SET ⟨name⟩1 = $1 WHERE ⟨name⟩0 = $2", "sk"),
+    ("UPDATE t SET ⟨name⟩2 = ⟨name⟩2 + 1, p = $1 WHERE ⟨name⟩0 = $2", "pk"),
+    ("UPDATE t SET ⟨name⟩0 = $1 WHERE ⟨name⟩0 = $2", "kk"),
+    ("UPDATE t SET ⟨name⟩2 = $1 WHERE ⟨name⟩0 IN ($2, $3)", "nkk"),
+    ("UPDATE t SET ⟨name⟩2 = ⟨name⟩2 * 2 WHERE ⟨name⟩0 = $1 RETURNING ⟨name⟩1", "k"),
+    ("UPDATE t SET p = $1 WHERE ⟨name⟩0 = $2 AND ⟨name⟩1 = $3", "pks"),
+    ("DELETE FROM t WHERE ⟨name⟩0 = $1", "k"),
+    ("SELECT * FROM t WHERE ⟨name⟩0 = $1", "k"),
+)
+
+
+def repeated(random: Random) -> tuple[str, list[object]]:
+    """A statement of those that come again, with its values: of secret ones their pools."""
+    text, kinds = random.choice(_REPEATED)
+    pools = {"k": "bigint", "n": "bigint", "s": "text"}
+    values: list[object] = []
+    for kind in kinds:
+        if kind == "p":
+            values.append(random.randint(0, 9))
+        else:
+            null = kind != "k" and random.random() < 0.1
+            values.append(None if null else (pools[kind], random.randrange(11)))
+    return text, values
 
 
 class Statements:
@@ -176,18 +215,35 @@ def both(profile: str, seed: str) -> Iterator[tuple[World, World]]:
 
 def play(profile: str, seed: int, length: int) -> tuple[list[str], int]:
     """One session of each world: what differed, and how many statements ran without an error."""
-    drawn, lines, ran = Statements(Random(seed)), list[str](), 0
+    drawn = Statements(Random(seed))
+    texts = [drawn.create(name) for name in ("t0", "t1")]
+    texts += [f"CREATE VIEW v{name} AS SELECT * FROM {name}" for name in ("t0", "t1")]
+    first: list[tuple[str, list[object]]] = [(text, []) for text in texts]
+    return _played(profile, seed, length, first, lambda: (drawn.next(), []))
+
+
+def play_again(profile: str, seed: int, length: int) -> tuple[list[str], int]:
+    """The same of statements that come again with other values."""
+    random = Random(seed)
+    first: list[tuple[str, list[object]]] = [(_KEYED, [])]
+    return _played(profile, seed, length, first, lambda: repeated(random))
+
+
+def _played(
+    profile: str, seed: int, length: int, begin: list[tuple[str, list[object]]],
+    draw: Callable[[], tuple[str, list[object]]],
+) -> tuple[list[str], int]:  # fmt: skip
+    lines, ran = list[str](), 0
     with both(profile, str(seed)) as (first, second):
-        texts = [drawn.create(name) for name in ("t0", "t1")]
-        texts += [f"CREATE VIEW v{name} AS SELECT * FROM {name}" for name in ("t0", "t1")]
         for number in range(length):
-            text = texts[number] if number < len(texts) else drawn.next()
-            outcomes = first.run(text), second.run(text)
+            text, values = begin[number] if number < len(begin) else draw()
+            outcomes = first.run(text, values), second.run(text, values)
             crossed = first.crossed(), second.crossed()
             ran += not isinstance(outcomes[0], str)
             if outcomes[0] != outcomes[1] or crossed[0] != crossed[1]:
                 pairs = zip(*crossed, strict=False)
-                lines.append(f"[{profile}:{seed}:{number}] {first.rendered(text)}: {outcomes}")
+                where = f"[{profile}:{seed}:{number}]"
+                lines.append(f"{where} {first.rendered(text)} {values}: {outcomes}")
                 lines += [f"  {a}\n  {b}" for a, b in pairs if a != b][:3]
                 lines += [f"  {len(crossed[0])} and {len(crossed[1])} messages"]
                 break

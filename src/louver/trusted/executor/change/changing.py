@@ -76,7 +76,7 @@ def change(
         if within and statement_parts.is_key_of_conflict(words, error):
             raise errors.make("catalog.conflict") from error
         raise
-    if plan.each is not None and text.parameters:
+    if text.parameters and (plan.each is not None or spoken().reads_off):
         from louver.trusted.executor.change import repeated_changes
 
         repeated_changes.keep_change(context, words, text, plan)

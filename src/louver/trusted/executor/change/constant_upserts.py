@@ -34,10 +34,15 @@ class Form:
     terms: tuple[simple_terms.Term, ...]
 
     def decided(
-        self, new: pa.Table, old: pa.Table, parameters: Sequence[object]
+        self,
+        new: pa.Table,
+        old: pa.Table,
+        parameters: Sequence[object],
+        *,
+        all_met: bool = False,
     ) -> Difference | None:
         """What the statement does with the old rows that have a key of its new ones; None where
-        only DuckDB tells.
+        only DuckDB tells. With ``all_met`` rows that get the values that they have are written too.
         """
         met = [_places(new, old, key) for key in self.keys]
         stays = [not any(known) for known in zip(*map(_is_met, met), strict=True)]
@@ -53,6 +58,8 @@ class Form:
         if after is None or not after.select(new.column_names).schema.equals(new.schema):
             return None
         other = simple_terms.difference(self.terms, before, after)
+        if all_met:
+            other = pa.array([True] * before.num_rows, pa.bool_())
         gone = before.column(ROW_ID).combine_chunks().filter(other)
         fresh = pa.concat_tables([after.filter(other).select(added.column_names), added])
         return Difference(gone, fresh, Answer(affected=added.num_rows + len(order)))

@@ -85,6 +85,10 @@ def insert(
                 from louver.trusted.executor.change import repeated_changes
 
                 repeated_changes.keep_upsert(context, words, text, table, lookup.form)
+            elif text.parameters and spoken().reads_off:
+                from louver.trusted.executor.change import repeated_changes
+
+                repeated_changes.keep_judged_upsert(context, words, text, parts, table)
             return answer
     if table is None or parts.alternative or reads_elsewhere(context, words, parts):
         return change(context, text, tokens, parameters)

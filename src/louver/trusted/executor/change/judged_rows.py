@@ -5,6 +5,7 @@ the columns' own types are then stored as they are. With any other value the eng
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -12,6 +13,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from louver.names import fold
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import constant_rows, statement_parts
 from louver.trusted.executor.context import Context
@@ -23,6 +25,8 @@ _KINDS: Mapping[str, type] = {
     "SMALLINT": int, "INTEGER": int, "BIGINT": int, "VARCHAR": str, "BOOLEAN": bool, "BLOB": bytes,
     "UUID": UUID, "DATE": date, "DOUBLE": float, "TIMESTAMP": datetime,
 }  # fmt: skip
+#: An index of columns as they are, of all rows.
+_OF_COLUMNS = re.compile(r'.* USING \w+ \((?:(?:"(?:[^"]|"")*"|\w+)(?: DESC| ASC)?(?:, |\)$))+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Form:
         """The new rows; None where only the engine tells."""
         for column, kind in zip(self.form.columns, self.kinds, strict=True):
             for value in constant_rows.values_of(column.items, parameter_rows):
-                if value is not None and not _is_plain(value, kind):
+                if value is not None and not is_plain(value, kind):
                     return None
         rows = self.form.rows(parameter_rows)
         # Whether keys of several rows are alike is the engine's to say: collations, NULLs.
@@ -56,25 +60,47 @@ def form_of(
     """
     if rules.foreign:
         return None
-    field_of = context.local.arrow_field
-    form = constant_rows.form_of(words, parts, table, rules, field_of)
-    if form is None or not all(map(_is_simple, [i for c in form.columns for i in c.items])):
+    form = constant_rows.form_of(words, parts, table, rules, context.local.arrow_field)
+    return None if form is None else judged(context, table, form)
+
+
+def judged(context: Context, table: Table, form: constant_rows.Form) -> Form | None:
+    """The form of new rows whose values are stored as they are; None of others."""
+    if indexes_expressions(context, table):
         return None
-    # As they are declared: the catalog does not know the length of a text.
-    printed = {c.name: whole_name(c.type) for c in context.local.schema.columns(*table.key)}
-    kinds = [_KINDS.get(printed.get(column.name, "")) for column in form.columns]
+    if not all(map(is_simple, [item for column in form.columns for item in column.items])):
+        return None
+    own = kinds_of(context, table)
+    kinds = [own.get(column.name) for column in form.columns]
     known = tuple(kind for kind in kinds if kind is not None)
     return Form(form, known) if len(known) == len(kinds) else None
 
 
-def _is_simple(item: constant_rows.Item) -> bool:
+def kinds_of(context: Context, table: Table) -> dict[str, type]:
+    """By their names the columns that take values of one of Python's types as they are."""
+    # As they are declared: the catalog does not know the length of a text.
+    printed = {c.name: whole_name(c.type) for c in context.local.schema.columns(*table.key)}
+    return {name: _KINDS[type_] for name, type_ in printed.items() if type_ in _KINDS}
+
+
+def indexes_expressions(context: Context, table: Table) -> bool:
+    """Whether an index of the table computes something of each row, which may fail."""
+    return any(
+        _OF_COLUMNS.fullmatch(index.sql) is None
+        for index in context.local.schema.indexes()
+        if (fold(index.schema), fold(index.table)) == tuple(map(fold, table.key))
+    )
+
+
+def is_simple(item: constant_rows.Item) -> bool:
     """Whether an item is a parameter, NULL, a whole number or a truth value: of literals in quotes
     the engine alone knows what is within them.
     """
     return isinstance(item, int) or item[0] is None or isinstance(item[0], int)
 
 
-def _is_plain(value: object, kind: type) -> bool:
+def is_plain(value: object, kind: type) -> bool:
+    """Whether a value is stored as it is by a column of this kind."""
     if type(value) is not kind:
         return False
     if isinstance(value, str):

@@ -53,13 +53,20 @@ def find(
     """The plan of a statement, if one is known that holds for it, its flow noted once more:
     ``text`` is the key of its shape without its bound values.
     """
-    variants = context.state.cache(_Plans).by_text.get(text, ())
-    known = next((known for known in variants if _holds(context, known, words, shape)), None)
+    known = holding(context, words, text, shape)
     rows = known.plan.rows if known is not None else None
     if known is None or (rows and not narrowing.has_values(context, rows, shape.literals)):
         return None
     flow.require_again(context, context.catalog.by_id(known.plan.target), known.verdict)
     return known.plan
+
+
+def holding(
+    context: Context, words: statement_parts.Words, text: str, shape: lexer.Shape
+) -> Known | None:
+    """The same before it is known that every constant has a value."""
+    variants = context.state.cache(_Plans).by_text.get(text, ())
+    return next((known for known in variants if _holds(context, known, words, shape)), None)
 
 
 def keep(

@@ -7,7 +7,7 @@ transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +18,13 @@ from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import sending, statement_parts
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
-from louver.trusted.executor.local.changed_rows import Changed, Filled
+from louver.trusted.executor.local.changed_rows import Changed, Filled, Outcome
 from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.executor.row_writer import hides_rows
+from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import ChangePlan
+from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Table
 
 Held = Mapping[int, pa.Table]
@@ -36,15 +38,8 @@ def run(
     tables = [context.catalog.by_id(other) for other in plan.rehearsed]
     # In the order in which they came, as a key that a statement gives from row to row needs it.
     held = {other: rows.sort_by(ROW_ID) for other, rows in held.items()}
-    sql, values = words.text(0, len(words.tokens))
-    with clock.step("home"), context.local.rehearsal() as connection:
-        context.local.temporary.fill(plan.names)
-        filled = [filled_of(connection, plan, table, held) for table in tables]
-        deferred = sorted(context.state.deferred)
-        if deferred:
-            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            connection.execute(f"SET CONSTRAINTS {', '.join(deferred)} DEFERRED")
-        outcome = context.local.effect_of(connection, filled, sql, values, deferred=bool(deferred))
+    with clock.step("home"):
+        filled, outcome = _effect(context, words, plan, tables, held)
     answer = Answer(outcome.rows, outcome.columns, outcome.affected)
     if outcome.rows is None:
         answer = Answer(affected=outcome.affected)
@@ -61,6 +56,48 @@ def run(
         sending.sent(context, table, held[table.id] if alone else None, done, clock)
     answer.times_ms = clock.times_ms
     return answer
+
+
+def _effect(
+    context: Context, words: statement_parts.Words, plan: ChangePlan, tables: Sequence[Table],
+    held: Held,
+) -> tuple[list[Filled], Outcome]:  # fmt: skip
+    """What the statement does to the rows of tables: found out at once where that can be."""
+    filled = [_plain(plan, table, held) for table in tables]
+    outcome = at_once(context, words, filled)
+    if outcome is not None:
+        return filled, outcome
+    sql, values = words.text(0, len(words.tokens))
+    with context.local.rehearsal() as connection:
+        context.local.temporary.fill(plan.names)
+        filled = [filled_of(connection, plan, table, held) for table in tables]
+        deferred = sorted(context.state.deferred)
+        if deferred:
+            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            connection.execute(f"SET CONSTRAINTS {', '.join(deferred)} DEFERRED")
+        outcome = context.local.effect_of(connection, filled, sql, values, deferred=bool(deferred))
+    return filled, outcome
+
+
+def at_once(
+    context: Context, words: statement_parts.Words, filled: Sequence[Filled]
+) -> Outcome | None:
+    """What a statement does to rows of tables, found out in a rehearsal of its own; None where it
+    is to be run step by step.
+    """
+    if context.state.deferred or context.local.temporary.names:
+        return None
+    if any(table.is_partial for table in filled) or _may_draw(context, words):
+        return None
+    return context.local.effect_at_once(filled, *words.text(0, len(words.tokens)))
+
+
+def _may_draw(context: Context, words: statement_parts.Words) -> bool:
+    """Whether a statement may draw from a sequence, which running it twice would do twice."""
+    if not sequences.has_any(context.catalog):
+        return False
+    changes = words.keyword(0) in ("UPDATE", "DELETE") and "default" not in words.names()
+    return not changes or sequence_draws.draws(context.catalog, words.tokens)
 
 
 def _all_anew(table: Table, rows: pa.Table, changed: Changed) -> Changed:
@@ -85,14 +122,20 @@ def filled_of(connection: LocalConnection, plan: ChangePlan, table: Table, held:
     """A table with its rows; a temporary one of its name and without its rules about other rows,
     where not all rows are there.
     """
+    filled = _plain(plan, table, held)
+    if filled.is_partial:
+        text = plan.stand_in if table.id == plan.target else ""
+        connection.execute(text or empty_copy(table))
+    return filled
+
+
+def _plain(plan: ChangePlan, table: Table, held: Held) -> Filled:
+    """The same before the temporary table is there."""
     rows, is_target = held[table.id].drop_columns([ROW_ID]), table.id == plan.target
-    text = plan.stand_in if is_target else ""
-    if plan.rows is not None and not is_target:
-        text = empty_copy(table)
-    if not text:
-        return Filled(table.schema, table.name, rows)
-    connection.execute(text)
-    return Filled(own_schemas().temporary, table.name, rows, is_watched=is_target, is_partial=True)
+    if plan.stand_in if is_target else plan.rows is not None:
+        temporary = own_schemas().temporary
+        return Filled(temporary, table.name, rows, is_watched=is_target, is_partial=True)
+    return Filled(table.schema, table.name, rows)
 
 
 def empty_copy(table: Table) -> str:

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.executor import (
+    cardinality,
     chosen_rows,
     constraint_check,
     key_rows,
@@ -33,15 +36,23 @@ from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.state import Verdict
 from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.sql import lexer
-from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.catalog import Catalog, Table
 from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
-    from louver.trusted.executor.change import constant_rows, constant_upserts, judged_rows
-    from louver.trusted.executor.change.simple_terms import Term
+    from louver.trusted.executor.change import (
+        constant_rows,
+        constant_upserts,
+        judged_rows,
+        judged_upserts,
+    )
 
 Decide = Callable[[Table], Difference | None]
 """Reads rows of a table, and says what becomes of them; None where only the general way tells."""
+Judge = Callable[
+    [Context, statement_parts.Words, ChangePlan, pa.Table, Sequence[str]], Difference | None
+]
+"""Says what becomes of rows by a change of this plan, with these literals."""
 
 
 def keep_insert(context: Context, text: lexer.Text, table: Table, form: constant_rows.Form) -> None:
@@ -75,9 +86,25 @@ def keep_judged(
     repeated.keep(context, text, table, again, alone=True)
 
 
+def keep_judged_upsert(
+    context: Context, words: statement_parts.Words, text: lexer.Text,
+    parts: statement_parts.Insert, table: Table,
+) -> None:  # fmt: skip
+    """Remember such an INSERT with a way out for conflicts, in the same way: in a transaction a key
+    that another client has written is a race, and the statement runs again.
+    """
+    from louver.trusted.executor.change import judged_upserts
+
+    if context.in_transaction or repeated.find(context.state, text) is not None:
+        return
+    form = judged_upserts.form_of(context, words, parts, table)
+    if form is not None:
+        keep_upsert(context, words, text, table, form, alone=True)
+
+
 def keep_upsert(
     context: Context, words: statement_parts.Words, text: lexer.Text, table: Table,
-    form: constant_upserts.Form,
+    form: constant_upserts.Form | judged_upserts.Form, *, alone: bool = False,
 ) -> None:  # fmt: skip
     """Remember an INSERT of constants with a way out for conflicts."""
     verdict = flow.verdict(context, words, table)
@@ -90,7 +117,7 @@ def keep_upsert(
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return _upserted(context, table.key, form, verdict, parameters)
 
-    repeated.keep(context, text, table, again)
+    repeated.keep(context, text, table, again, alone=alone)
 
 
 def keep_change(
@@ -99,11 +126,12 @@ def keep_change(
     """Remember an UPDATE or DELETE, if it is of the rows that have certain keys, and no engine
     need decide it.
     """
-    terms = row_by_row.terms_of(context, words, plan) if _is_simple(context, plan) else None
-    if terms is None:
+    judge = _judge(context, words, plan) if _is_simple(context, plan) else None
+    if judge is None:
         return
     table, shape = context.catalog.by_id(plan.target), lexer.shape(words.plain, words.tokens)
-    item = _Change(words.plain, tuple(words.tokens), shape, terms)
+    tokens = tuple(words.tokens)
+    item = _Change(words.plain, tokens, shape, judge, plan, context.catalog)
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return _changed(context, table.key, item, parameters)
@@ -111,14 +139,39 @@ def keep_change(
     repeated.keep(context, text, table, again)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Change:
-    """The text of an UPDATE or DELETE, with its tokens, its shape, and what it sets."""
+    """The text of an UPDATE or DELETE, with its tokens, its shape, what decides it, and the plan
+    that is known to be simple under a catalog.
+    """
 
     plain: str
     tokens: tuple[Token, ...]
     shape: lexer.Shape
-    terms: Sequence[Term]
+    judge: Judge
+    plan: ChangePlan
+    catalog: Catalog
+
+    def fits(self, context: Context, plan: ChangePlan) -> bool:
+        """Whether a plan is simple: with values of other types it is another one."""
+        if plan is not self.plan or context.catalog is not self.catalog:
+            if not _is_simple(context, plan):
+                return False
+            self.plan, self.catalog = plan, context.catalog
+        return True
+
+
+def _judge(context: Context, words: statement_parts.Words, plan: ChangePlan) -> Judge | None:
+    """What decides a change with other values; None where only the general way does."""
+    if context.local.dialect.reads_off:
+        from louver.trusted.executor.change import judged_changes
+
+        form = judged_changes.form_of(context, words, plan)
+        if form is not None:
+            return form.decided
+        return None if plan.stand_in else judged_changes.rehearsed
+    terms = row_by_row.terms_of(context, words, plan)
+    return None if terms is None else partial(row_by_row.decided_by, terms)
 
 
 def _is_simple(context: Context, plan: ChangePlan) -> bool:
@@ -154,8 +207,8 @@ def _inserted(
 
 
 def _upserted(
-    context: Context, key: tuple[str, str], form: constant_upserts.Form, verdict: Verdict,
-    parameters: list[object],
+    context: Context, key: tuple[str, str], form: constant_upserts.Form | judged_upserts.Form,
+    verdict: Verdict, parameters: list[object],
 ) -> Answer | None:  # fmt: skip
     table = context.catalog.tables.get(key)
     new = None if context.local.collated() else form.rows.rows([parameters])
@@ -176,21 +229,31 @@ def _changed(
     table = context.catalog.tables.get(key)
     words = statement_parts.Words(item.plain, item.tokens, parameters)
     shape = lexer.with_parameters(item.shape, parameters)
-    plan = known.find(context, words, item.shape.key, shape)
-    # With values of other types it is another plan.
-    if table is None or plan is None or plan.rows is None or not _is_simple(context, plan):
+    held = known.holding(context, words, item.shape.key, shape)
+    if table is None or held is None or not item.fits(context, held.plan):
         return None
-    context.record(plan.rows, shape, item.tokens)
+    plan = held.plan
+    if plan.rows is None:
+        return None
     (remote,) = plan.rows.remotes
-    request = context.storage.request(remote, shape.literals)
+    try:
+        request = context.storage.request(remote, shape.literals)
+    except errors.DataError:
+        return None  # a constant has no value of the type that it is compared as
+    flow.require_again(context, table, held.verdict)
+    new = context.record(plan.rows, shape, item.tokens)
+    notices = cardinality.warned(new, context.catalog)
 
     def decided(table: Table) -> Difference | None:
         if not isinstance(request, Statement):
             return None
         rows = chosen_rows.rows(context, table, remote, request, shape.literals)
-        return row_by_row.decided(context, words, plan, item.terms, rows, shape.literals)
+        return item.judge(context, words, plan, rows, shape.literals)
 
-    return _at_once(context, table, decided)
+    answer = _at_once(context, table, decided)
+    if answer is not None:
+        answer.notices = notices
+    return answer
 
 
 class _NothingError(Exception):

@@ -63,6 +63,14 @@ def decided(
         return None
 
 
+def decided_by(
+    terms: Sequence[simple_terms.Term], context: Context, words: statement_parts.Words,
+    plan: ChangePlan, rows: pa.Table, literals: Sequence[str],
+) -> Difference | None:  # fmt: skip
+    """The same of a text whose terms are known."""
+    return decided(context, words, plan, terms, rows, literals)
+
+
 def _deleted(
     context: Context, words: statement_parts.Words, plan: ChangePlan, each: RowChange,
     table: Table, rows: pa.Table, literals: Sequence[str],

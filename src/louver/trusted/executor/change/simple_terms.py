@@ -25,7 +25,7 @@ EXCLUDED = "excluded"
 #: Words that are functions, also where a column has such a name.
 _FUNCTIONS = frozenset(
     "current_date current_time current_timestamp localtime localtimestamp current_role current_user"
-    " session_user user current_catalog current_schema".split()
+    " session_user user system_user current_catalog current_schema".split()
 )
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _SIGNS = {TokenType.PLUS: 1, TokenType.DASH: -1}
@@ -66,6 +66,17 @@ class Term:
             sides = [_numbers(p, old, given, parameters) for p in (self.left, self.right)]
             results = self._sums(*sides)
         return None if results is None or (self.required and results.null_count) else results
+
+    def columns(self) -> list[str]:
+        """The columns that it reads."""
+        return [part.column for part in self._parts() if part.column]
+
+    def constants(self) -> list[constant_rows.Item]:
+        """Its constants, and the places of its parameters."""
+        return [part.item for part in self._parts() if not part.column]
+
+    def _parts(self) -> tuple[_Part, ...]:
+        return (self.left, self.right) if self.sign else (self.left,)
 
     def _array(
         self, part: _Part, old: pa.Table, given: pa.Table | None, parameters: Sequence[object]

@@ -156,6 +156,10 @@ class DuckDBInstances:
         """See `Binder`; DuckDB has a text for each form of change (`change.changing`)."""
         raise errors.make("internal", detail="DuckDB does not read changes off")
 
+    def effect_at_once(self, _: Sequence[Filled], __: str, ___: Parameters = ()) -> Outcome | None:
+        """See `Binder`."""
+        raise errors.make("internal", detail="DuckDB does not read changes off")
+
     def met_by(
         self,
         _: LocalConnection,

@@ -213,6 +213,13 @@ class Binder(Protocol):
         not checked.
         """
 
+    def effect_at_once(
+        self, filled: Sequence[Filled], sql: str, parameters: Parameters = ()
+    ) -> Outcome | None:
+        """The same in a rehearsal of its own, of few rows; None where it is to be run step by step,
+        which also says what fails.
+        """
+
     def met_by(
         self,
         connection: LocalConnection,

@@ -25,14 +25,14 @@ from louver.trusted.executor.local.postgres.failures import translated
 _PLACE, _TABLE, _ORDINAL = "louver_place", "louver_table", "louver_ordinal"
 _FILL = "louver_fill"
 #: Of a domain the type that it is of, and its name.
-_COLUMNS = (
+COLUMNS = (
     "SELECT a.attname::text, coalesce(nullif(t.typbasetype, 0), t.oid)::bigint,"
     " CASE WHEN t.typtype = 'd' THEN pg_catalog.format_type(t.oid, NULL) END"
     " FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid"
     " WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped"
     " AND a.attgenerated = '' ORDER BY a.attnum"
 )
-_NODES = (
+NODES = (
     "SELECT coalesce(sum(relfilenode::bigint), 0)::bigint FROM pg_catalog.pg_class WHERE oid IN"
     " (SELECT relid FROM pg_catalog.pg_partition_tree($1::regclass) UNION SELECT $1::regclass)"
 )
@@ -68,23 +68,34 @@ def run(
         given = connection.given(sql, parameters)
         replies = connection.raw.run(
             [(sql, given), *((text, []) for text in checks)]
-            + [step for table in watched for step in ((_NODES, [table.path]), _after(table))]
+            + [step for table in watched for step in ((NODES, [table.path]), after(table))]
         )
-    (tag, columns, _), looks = replies[0], replies[1 + len(checks) :]
+    (tag, _, _), looks = replies[0], replies[1 + len(checks) :]
     connection.note_written(tag)
     changed = {}
-    for table, node, after in zip(watched, looks[::2], looks[1::2], strict=True):
+    for table, node, rows_after in zip(watched, looks[::2], looks[1::2], strict=True):
         if node[2][0].to_pylist() != nodes[table.path]:
             # Of another file, as after TRUNCATE in a function, places begin anew.
             raise errors.make("sql.unsupported", statement="A change that replaces a table's file")
-        changed[table.schema, table.name] = _changed(connection.table(after), places[table.path])
+        changed[table.schema, table.name] = changes(
+            connection.table(rows_after), places[table.path]
+        )
+    return outcome(connection, replies[0], changed)
+
+
+def outcome(
+    connection: PostgresConnection, reply: Reply, changed: dict[tuple[str, str], Changed]
+) -> Outcome:
+    """What a statement did, by its reply and what it changed."""
+    tag, columns, _ = reply
     count = tag.rpartition(" ")[2]
-    rows = connection.table(replies[0]) if columns else None
+    rows = connection.table(reply) if columns else None
     affected = int(count) if count.isdecimal() else -1
     return Outcome(changed, affected, connection.described(columns), rows)
 
 
-def _after(table: Filled) -> tuple[str, list[object]]:
+def after(table: Filled) -> tuple[str, list[object]]:
+    """The statement that gives a table's rows with their places."""
     return (
         f"SELECT tableoid::bigint AS {_TABLE}, ctid::text AS {_PLACE}, t.* FROM {table.path} AS t"
     ), []
@@ -97,7 +108,7 @@ def fill(
     Foreign keys and triggers keep quiet, and generated columns are computed.
     """
     steps: list[tuple[str, list[Any]]] = [
-        step for table in filled for step in ((_COLUMNS, [table.path]), (_NODES, [table.path]))
+        step for table in filled for step in ((COLUMNS, [table.path]), (NODES, [table.path]))
     ]
     with translated():
         facts = connection.raw.run(steps)
@@ -154,11 +165,23 @@ def _insertion(
         ordinals = pa.array(range(rows.num_rows), pa.int64())
         with_ordinals = rows.select([*types]).add_column(0, _ORDINAL, ordinals)
         connection.fill(source, [_ORDINAL, *types], with_ordinals)
+    return _from(table, listed, few)
+
+
+def _from(table: Filled, listed: str, source: tuple[str, list[Any]]) -> tuple[str, list[Any]]:
     return (
         f"INSERT INTO {table.path} ({listed}) OVERRIDING SYSTEM VALUE"
-        f" SELECT {listed} FROM {few[0]} ORDER BY {_ORDINAL}"
+        f" SELECT {listed} FROM {source[0]} ORDER BY {_ORDINAL}"
         f" RETURNING tableoid::bigint AS {_TABLE}, ctid::text AS {_PLACE}"
-    ), few[1]
+    ), source[1]
+
+
+def bound_insertion(table: Filled, types: Mapping[str, int]) -> tuple[str, list[Any]] | None:
+    """The same of few rows that have all columns, which are bound to it; None of others."""
+    if not types or not {*table.rows.column_names}.issuperset(types):
+        return None
+    few = bound_rows.source(table.rows.select([*types]), types, _ORDINAL)
+    return None if few is None else _from(table, ", ".join(map(quoted, types)), few)
 
 
 def _without_domains(
@@ -178,7 +201,7 @@ def _without_domains(
     return bool(texts)
 
 
-def _changed(after: pa.Table, places: pa.Table) -> Changed:
+def changes(after: pa.Table, places: pa.Table) -> Changed:
     """Compare the places of rows with those of before."""
     before, now = _keys(places), _keys(after)
     gone = pc.filter(

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,6 +21,9 @@ from louver.trusted.executor.local.postgres.session_settings import PostgresSett
 from louver.trusted.vault.catalog import Table
 from louver.untrusted.servers import private_postgres
 
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.postgres import at_once
+
 _COPIED = "pg_temp.louver_copied"
 _CHUNK_BYTES = 64 * 1024
 
@@ -30,10 +34,16 @@ class PostgresRehearsals(PostgresSettings):
     def __init__(self, identity: Identity = ("", "")) -> None:
         super().__init__(identity)
         self._emptying = Emptying()
+        self._seen: at_once.Memory | None = None
 
     def _replace(self) -> None:
         super()._replace()
         self._emptying = Emptying()
+
+    def forget_types(self) -> None:
+        """See `Lifecycle`."""
+        super().forget_types()
+        self._seen = None
 
     @contextmanager
     def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:
@@ -57,6 +67,17 @@ class PostgresRehearsals(PostgresSettings):
         from louver.trusted.executor.local.postgres import difference
 
         return difference.run(self._own(connection), filled, sql, parameters, deferred=deferred)
+
+    def effect_at_once(
+        self, filled: Sequence[Filled], sql: str, parameters: Parameters = ()
+    ) -> Outcome | None:
+        """See `Binder`."""
+        from louver.trusted.executor.local.postgres import at_once
+
+        if self._seen is None:
+            self._seen = at_once.Memory()
+        with self._emptying.after(self.binder):
+            return at_once.run(self.binder, self._seen, filled, sql, parameters)
 
     def met_by(
         self,

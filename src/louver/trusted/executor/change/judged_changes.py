@@ -1,0 +1,198 @@
+"""UPDATE and DELETE by keys that come again in a language of which Louver does not know by itself
+what expressions become: the engine has run the text once. What is deleted then depends on the keys
+alone, and what is set to parameters, constants, other columns and sums of whole numbers is known
+wherever all values are of the columns' own types. With any other value, and of any other UPDATE of
+these rows, the engine runs the text again.
+
+Whether it does may depend on stored values only where the statement fails for them: a sum that its
+column does not take, NULL where there must be none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from louver.names import fold
+from louver.trusted.executor import constraint_check
+from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.change import (
+    judged_rows,
+    known_values,
+    read_off,
+    simple_terms,
+    statement_parts,
+)
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.dry_run import Difference
+from louver.trusted.executor.local import transaction_time
+from louver.trusted.executor.local.changed_rows import Changed, Filled
+from louver.trusted.executor.storage import ROW_ID
+from louver.trusted.planner.ir import ChangePlan
+from louver.trusted.planner.split import table_scans
+from louver.trusted.planner.sql.trees import parse
+
+#: The parts of a statement of the grammar, and those of its table's name.
+_PARTS, _OF_NAME = {"this", "expressions", "where"}, {"this", "db", "alias"}
+_MOST_ROWS = 64
+"""Rows that values are worked out for one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An UPDATE or DELETE that the engine has run, without the values of its parameters; ``terms``
+    are what it sets, none of a DELETE, ``kinds`` Python's types of the columns, and ``where`` is
+    the condition, which the server need not decide as a whole with values of other types.
+    """
+
+    terms: tuple[simple_terms.Term, ...]
+    kinds: Mapping[str, type]
+    where: exp.Where | None
+    #: whether a column of a key is set, whose values are compared row by row
+    is_of_key: bool = False
+
+    def decided(
+        self, context: Context, words: statement_parts.Words, plan: ChangePlan, rows: pa.Table,
+        literals: Sequence[str],
+    ) -> Difference | None:  # fmt: skip
+        """What the change does to the rows that it read; None where only the engine tells."""
+        table = context.catalog.by_id(plan.target)
+        if plan.rows is None or not take(self.terms, self.kinds, words.parameters):
+            return None
+        if self.terms and rows.num_rows > _MOST_ROWS:
+            return None
+        (remote,) = plan.rows.remotes
+        if not table_scans.decided_by_codes(remote, self.where):
+            return None
+        rows = rows if rows.num_rows < 2 else rows.sort_by(ROW_ID)
+        before = context.columns.decided_again(remote, {table.id: table}, rows, literals)
+        if before is None or (self.is_of_key and before.num_rows > 1):
+            return None
+        numbers = pa.array(range(before.num_rows), pa.int64())
+        answer = Answer(affected=before.num_rows)
+        if not self.terms:
+            gone = before.column(ROW_ID).combine_chunks()
+            return Difference(gone, before.slice(0, 0), answer)
+        after = simple_terms.changed(self.terms, before, None, words.parameters)
+        field_of = context.local.arrow_field
+        if after is None or any(
+            after.schema.field(column.name).type != field_of(column.type).type
+            for column in table.columns
+        ):
+            return None
+        # As the engine does it, a row that gets the values that it has is written anew.
+        return read_off.difference(table, before, Changed(numbers, after), answer)
+
+
+def take(
+    terms: Sequence[simple_terms.Term], kinds: Mapping[str, type], parameters: Sequence[object]
+) -> bool:
+    """Whether all constants of terms are stored, or added, as they are."""
+    for term in terms:
+        for part in term.constants():
+            value = parameters[part] if isinstance(part, int) else part[0]
+            if value is None:
+                continue
+            if not judged_rows.is_plain(value, kinds[term.name]):
+                return False
+            # An operand is of the column's type as well.
+            if known_values.array(term.type, term.field_type, [value]) is None:
+                return False
+    return True
+
+
+def rehearsed(
+    context: Context, words: statement_parts.Words, plan: ChangePlan, rows: pa.Table,
+    _: Sequence[str],
+) -> Difference | None:  # fmt: skip
+    """What a change does to the rows that it read, as the engine tells it at once; None where it is
+    to be run step by step.
+    """
+    if context.in_transaction and _reads_time(context, words):
+        return None  # which is that of its begin, as the general way sets it
+    table = context.catalog.by_id(plan.target)
+    rows = rows if rows.num_rows < 2 else rows.sort_by(ROW_ID)
+    filled = Filled(table.schema, table.name, rows.drop_columns([ROW_ID]))
+    outcome = read_off.at_once(context, words, [filled])
+    if outcome is None:
+        return None
+    answer = Answer(affected=outcome.affected)
+    if outcome.rows is not None:
+        answer = Answer(outcome.rows, outcome.columns, outcome.affected)
+    return read_off.difference(table, rows, outcome.changed[table.schema, table.name], answer)
+
+
+def _reads_time(context: Context, words: statement_parts.Words) -> bool:
+    return transaction_time.reads_time(context.catalog, words.tokens, words.parameters)
+
+
+def form_of(context: Context, words: statement_parts.Words, plan: ChangePlan) -> Form | None:
+    """The form of a change by keys that the engine has just run; None where values are cast,
+    computed or checked beyond their types.
+    """
+    tree, table = parse(words.plain), context.catalog.by_id(plan.target)
+    if not isinstance(tree, exp.Update | exp.Delete) or not _is_plain(tree) or plan.rows is None:
+        return None
+    (remote,), where = plan.rows.remotes, tree.args.get("where")
+    if not table_scans.decided_by_codes(remote, where):
+        return None
+    if isinstance(tree, exp.Delete):
+        return Form((), {}, where)
+    rules = constraint_check.rules(context, table)
+    if not is_readable(words, *plan.free):
+        return None
+    if rules.generated or rules.deciding or judged_rows.indexes_expressions(context, table):
+        return None
+    names = [fold(column.name) for column in table.columns]
+    if len({*names}) < len(names) or any(column.expression for column in table.columns):
+        return None
+    kinds = judged_rows.kinds_of(context, table)
+    known_as = (fold(tree.this.alias or table.name),)
+    terms = simple_terms.terms_of(
+        words, plan.free, table, known_as, rules.required, context.local.arrow_field
+    )
+    if not terms or not all(is_known(term, kinds) for term in terms):
+        return None
+    keyed = {fold(name) for name in rules.key_columns()}
+    return Form(terms, kinds, where, any(fold(term.name) in keyed for term in terms))
+
+
+def _is_plain(tree: exp.Update | exp.Delete) -> bool:
+    """Whether a statement has no more parts than those that are understood."""
+    target, alias = tree.this, tree.this.args.get("alias")
+    if {name for name, part in tree.args.items() if part} - _PARTS:
+        return False
+    if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
+        return False
+    if {name for name, part in target.args.items() if part} - _OF_NAME:
+        return False
+    return alias is None or not alias.args.get("columns")
+
+
+def is_known(term: simple_terms.Term, kinds: Mapping[str, type]) -> bool:
+    """Whether a term is of values that are stored as they are, and its sum exact."""
+    kind = kinds.get(term.name)
+    if kind is None or (term.sign and (kind is not int or not term.columns())):
+        return False
+    if any(kinds.get(name) is not kind for name in term.columns()):
+        return False
+    return all(isinstance(item, int) or _is_literal(item[0], kind) for item in term.constants())
+
+
+def _is_literal(value: object, kind: type) -> bool:
+    return value is None or type(value) is kind
+
+
+def is_readable(words: statement_parts.Words, first: int, last: int) -> bool:
+    """Whether literals in quotes are what is between these, whatever a setting says."""
+    for position in range(first, last):
+        token = words.tokens[position]
+        if token.token_type == TokenType.STRING:
+            text = words.plain[token.start : token.end + 1]
+            if "\\" in text or text != "'" + token.text.replace("'", "''") + "'":
+                return False
+    return True
