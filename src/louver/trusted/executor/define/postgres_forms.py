@@ -20,6 +20,8 @@ from louver.trusted.executor.schema import head, objects, sequences
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import HomeObject
 
+#: It gives the name of the private database, whose function of that name gives the server's.
+_CURRENT_CATALOG = "CURRENT_CATALOG (write current_database() instead)"
 _KINDS = ("SEQUENCE", "INDEX", "TYPE", "SCHEMA")
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 #: What a table can be told that Louver's own tables on the server would not follow, or that means
@@ -47,6 +49,7 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
         return
     if start.temporary and start.kind != "TABLE":
         raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind}")
+    _require_own_name(tokens)
     schema = start.target[0]
     implied = not schema and _TEMPORARY_FIRST.search(fold(context.local.path.text))
     if not start.temporary and (implied or schema.startswith("pg_temp")):
@@ -66,6 +69,15 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
         # A number that means another object in the next session.
         statement = "A type over one whose values are objects of the schema"
         raise errors.make("sql.unsupported", statement=statement)
+
+
+def _require_own_name(tokens: Sequence[Token]) -> None:
+    """Refuse what would have the private database's name in the rows: `effects` looks at queries
+    and changes, not at defaults.
+    """
+    quotes = (TokenType.IDENTIFIER, TokenType.STRING)
+    if any(keyword(t.text) == "CURRENT_CATALOG" and t.token_type not in quotes for t in tokens):
+        raise errors.make("sql.unsupported", statement=_CURRENT_CATALOG)
 
 
 def _outside(tokens: Sequence[Token]) -> set[str]:
@@ -123,6 +135,7 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     """Refuse forms whose effect could not be told from the objects before and after it."""
     if not context.local.dialect.prints_objects:
         return
+    _require_own_name(tokens)
     sequences.settle(context)
     action = tokens[start.end :]
     words = [keyword(token.text) for token in action]

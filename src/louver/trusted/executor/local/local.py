@@ -226,13 +226,11 @@ class Statements(Protocol):
     def names_read(self, sql: str) -> set[str]:
         """The folded names of tables that a statement reads; raises where it does not bind."""
 
-    def prepared(
-        self, _sql: str, _declared: Sequence[str]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The types of a statement's placeholders, of which some may be declared, and the names of
-        its columns: of an engine that has such.
+    def prepared(self, _sql: str, _declared: Sequence[str]) -> tuple[tuple[str, ...], Described]:
+        """The types of a statement's placeholders, of which some may be declared, and its columns:
+        of an engine that has such.
         """
-        return (), ()
+        return (), []
 
     def coerced(self, _expressions: Sequence[str], _types: Sequence[str]) -> pa.Table:
         """The values of expressions as those of placeholders of these types, and behind them their

@@ -12,7 +12,13 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
+from louver.trusted.executor.local.local import (
+    Described,
+    Parameters,
+    Source,
+    Statements,
+    SystemNames,
+)
 from louver.trusted.executor.local.postgres import bodies, dependence, effects, keys, node_tree
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
@@ -126,9 +132,7 @@ class PostgresStatements(Statements):
         """See `Statements`."""
         return {fold(name) for _, name in self.reach(sql).relations}
 
-    def prepared(
-        self, sql: str, declared: Sequence[str]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def prepared(self, sql: str, declared: Sequence[str]) -> tuple[tuple[str, ...], Described]:
         """See `Statements`."""
         raw, own = self._binder.raw, list[int]()
         with self._binder.guarded(), translated(sql):
@@ -138,7 +142,7 @@ class PostgresStatements(Statements):
                 # A type that is not known yet is what the statement makes of it.
                 own = [0 if fold(t) == "unknown" else n for t, n in zip(declared, own, strict=True)]
             types, columns = raw.describe(sql, own)
-        return tuple(self._type_names(types)), tuple(column[0] for column in columns)
+            return tuple(self._type_names(types)), self._binder.described(columns)
 
     def coerced(self, expressions: Sequence[str], types: Sequence[str]) -> pa.Table:
         """See `Statements`; by EXECUTE, which coerces as an assignment does."""
