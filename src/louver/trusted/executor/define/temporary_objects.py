@@ -154,6 +154,8 @@ def _made(
                 said = printed if start.verb == "ALTER" else sql
                 path = list(context.local.path.schemas)
                 return HomeObject(kind, schema, name, said, path), printed
+        if start.kind == "VIEW" and declared.has_hidden_views():
+            raise _dependent(start)
     return None, ""
 
 

@@ -94,6 +94,9 @@ FROM pg_namespace AS n JOIN pg_description AS d
 ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
 WHERE {_OURS} AND n.nspname <> 'public'
 """
+HIDDEN_VIEWS = """
+SELECT 1 FROM pg_class WHERE relkind = 'v' AND relnamespace = pg_my_temp_schema() LIMIT 1
+"""
 RELATION = f"""
 SELECT c.oid {_FROM} WHERE n.nspname = $1 AND c.relname = $2
     AND position(c.relkind::text IN $3) > 0
