@@ -366,14 +366,3 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         _refused(twin, sql)
         twin.run(_ROWS)
     _all(twin, "DROP SCHEMA s", "SELECT relname FROM pg_class WHERE relname IN ('c', 'm', 'tv')")
-
-
-@pytest.mark.parametrize("name", ["t", "public.t", '"t"'])
-def test_columns_of_a_table_with_enc_are_not_copied_as_plain_ones(
-    twin: PostgresTwin, name: str
-) -> None:
-    twin.run(_TABLE[0])
-    with pytest.raises(errors.NotSupportedError):
-        twin.louver.execute(f"CREATE TABLE k (x integer, LIKE {name} INCLUDING ALL)")
-    with pytest.raises(errors.NotSupportedError):
-        twin.louver.execute(f"CREATE TABLE k (LIKE {name})")

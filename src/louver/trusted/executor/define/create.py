@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
@@ -17,9 +17,11 @@ from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
+    comments,
     covering_macros,
     create_as,
     fill,
+    like,
     new_tables,
     postgres_forms,
     temporary_objects,
@@ -81,19 +83,6 @@ def create(
     return _at_home(context, text, tokens, start, parameters)
 
 
-def _require_own_columns(context: Context, tokens: Sequence[Token]) -> None:
-    """Refuse LIKE of a table with ENC columns: these would be plain, and their names show."""
-    secret = {fold(table.name) for table in context.catalog.tables.values() if table.has_encrypted}
-    for at in range(1, len(tokens) - 1):
-        before, token = tokens[at - 1], tokens[at]
-        if token.token_type != TokenType.LIKE or before.text not in ("(", ","):
-            continue
-        # A name, or a schema's, a dot and a name.
-        if secret.intersection(fold(part.text) for part in tokens[at + 1 : at + 4]):
-            what = "LIKE of a table with ENC columns (declare the columns)"
-            raise errors.make("sql.unsupported", statement=what)
-
-
 def _table(
     context: Context,
     text: lexer.Text,
@@ -102,7 +91,7 @@ def _table(
 ) -> Answer:
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
-    _require_own_columns(context, tokens)
+    likened = like.sources(context, tokens)
     said = declare.strip_enc(text.plain, tokens)
     stored = temporary_objects.independent(context, head.read(tokens), said.sql)
     notices: list[str] = []
@@ -120,11 +109,14 @@ def _table(
             every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
             declared = {**said.columns, **(every if given is None else given)}
             protection = tables.protect(context, label, columns, declared, generated)
+            protection = like.protected(context, label, likened, protection)
             table = new_tables.stored(context, catalog, (schema, name), columns, protection)
             table_object = objects.printed(context, HomeObject("TABLE", schema, name, stored))
             objects.remember(context, catalog, table_object)
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table) + new_tables.noticed(context, table)
+        # INCLUDING COMMENTS brings some.
+        comments.keep(context, catalog, anew=like.is_in(tokens))
     return Answer(notices=notices)
 
 
