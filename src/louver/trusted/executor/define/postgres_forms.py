@@ -149,6 +149,9 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if start.kind == "SCHEMA" or words[:2] == ["SET", "SCHEMA"]:
         statement = f"ALTER {start.kind} {'SET SCHEMA' if start.kind != 'SCHEMA' else ''}".strip()
         raise errors.make("sql.unsupported", statement=statement)
+    if words[:1] == ["SET"] and words[1:2] in (["LOGGED"], ["UNLOGGED"]):
+        # What is stored of them on the server has other properties.
+        raise errors.make("sql.unsupported", statement=f"ALTER {start.kind} SET {words[1]}")
     if start.kind != "TABLE":
         return
     verbs = {keyword(part[0].text) for part in actions(action) if part}

@@ -46,6 +46,8 @@ _LOCKING = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE")
 STAYING = frozenset((
     "SET", "RESET", "SHOW", "PREPARE", "EXECUTE", "DEALLOCATE", "DECLARE", "FETCH", "MOVE", "CLOSE",
 ))  # fmt: skip
+#: What is below is PostgreSQL's own.
+_IS_SYSTEMS = "SELECT pg_catalog.to_regclass($1)::oid < 16384"
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
     "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
@@ -108,8 +110,12 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: refuse what would act on the private PostgreSQL alone."""
     word = keyword(tokens[0].text) if tokens else ""
     if word in _CHANGED_WHOLE and deferrals.of(context).pending:
+        # PostgreSQL asks this of the tables with such rows only.
         words = " ".join(keyword(token.text) for token in tokens[:2])
-        raise said("55006", f"cannot {words} because it has pending trigger events")
+        refuse(
+            f"{words} while rows of a deferred key are to be checked (SET CONSTRAINTS ALL"
+            " IMMEDIATE checks them)"
+        )
     if word in _DEFINITIONS:
         _require_query_within(context, text, tokens)
     if not server_calls.is_call(tokens):
@@ -185,11 +191,15 @@ def _reindex(
         context.local.statements.require_syntax(text.home)
         refuse("REINDEX of a schema or a database")
     words.token()
-    if words.takes("CONCURRENTLY") and context.in_transaction:
+    concurrently = words.takes("CONCURRENTLY")
+    if concurrently and context.in_transaction:
         raise said("25001", "REINDEX CONCURRENTLY cannot run inside a transaction block")
+    name = words.rest()
     with context.local.rehearsal() as connection:
-        connection.execute(f"REINDEX {kind} {words.rest()}")
-    return Answer()
+        if not concurrently or connection.fetchone(_IS_SYSTEMS, [name]) != (True,):
+            connection.execute(f"REINDEX {kind} {name}")
+            return Answer()
+    raise said("0A000", "cannot reindex system catalogs concurrently")
 
 
 def _unknown(
