@@ -163,11 +163,14 @@ def _at_home(
         objects.name_functions(catalog, change)
         objects.forget(context, catalog, change.removed)
         objects.refresh(context, catalog, change.altered)
+        for item in catalog.objects:
+            temporary_objects.require_without_tables(context, item)
         for key, schema, name in change.added:
             kind = "MACRO" if key == "MACRO TABLE" else key
             postgres_forms.require_kind(context, start, kind)
             item = objects.printed(context, HomeObject(kind, schema, name, text.home))
             postgres_forms.require_body(context, item)
+            temporary_objects.require_without_tables(context, item)
             objects.remember(context, catalog, item)
         if table is not None:
             from louver.trusted.executor.define import tagging

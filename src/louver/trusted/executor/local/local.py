@@ -153,12 +153,6 @@ class Schema(Protocol):
     def objects(self) -> list[HomeObject]:
         """Every object except macros as a statement, in an order in which they can be made."""
 
-    def has_hidden_views(self) -> bool:
-        """Whether there are views that `snapshot` does not list: an engine may make a view of
-        temporary tables a temporary one.
-        """
-        return False
-
     def comments(self, *, temporary: bool = False) -> list[HomeObject]:
         """The comments as statements, or those of what is temporary."""
 

@@ -72,10 +72,6 @@ class PostgresSchema(Schema):
             return declarations.table(connection, oid)
         return declarations.view(connection, oid) if kind == "VIEW" else detail
 
-    def has_hidden_views(self) -> bool:
-        """See `Schema`."""
-        return bool(self._rows(queries.HIDDEN_VIEWS))
-
     def comments(self, *, temporary: bool = False) -> list[HomeObject]:
         """See `Schema`."""
         return [
