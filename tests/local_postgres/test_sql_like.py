@@ -47,7 +47,8 @@ def test_columns_are_kept_as_there(twin: PostgresTwin, name: str, more: str) -> 
         "INSERT INTO k (x, id, b, n) VALUES (3, NULL, 5, 9)",
         "SELECT * FROM k ORDER BY x", "SELECT x FROM k WHERE a = 'none' AND b > 5",
         "UPDATE k SET a = 'z' WHERE id = 2", "INSERT INTO t SELECT id, a, b, n, m FROM k",
-        "INSERT INTO k (x, id, a, b) SELECT n, id + 10, a, b FROM t", "SELECT * FROM k ORDER BY x, id",
+        "INSERT INTO k (x, id, a, b) SELECT n, id + 10, a, b FROM t",
+        "SELECT * FROM k ORDER BY x, id",
     ):  # fmt: skip
         twin.run(sql)
     twin.reopen()
@@ -68,7 +69,8 @@ def test_what_comes_along_stays(twin: PostgresTwin) -> None:
         twin.run(sql)
     twin.reopen()
     for sql in (
-        "SELECT col_description('s.k'::regclass, 2)", "SELECT col_description('two'::regclass, 2)",
+        "SELECT col_description('s.k'::regclass, 2)",
+        "SELECT col_description('two'::regclass, 2)",
         "INSERT INTO s.k (id, b, n) VALUES (1, 5, 3), (2, 5, 9)",
         "INSERT INTO s.k (id, b, n) VALUES (3, 5, 10)", "SELECT * FROM s.k ORDER BY id",
         "INSERT INTO two SELECT id, a, b, n, m, g, b FROM s.k", "SELECT * FROM two ORDER BY id",

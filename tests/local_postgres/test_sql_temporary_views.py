@@ -30,7 +30,8 @@ def _refused(twin: PostgresTwin, sql: str, code: str) -> None:
 
 def test_they_are_read_replaced_and_dropped(twin: PostgresTwin) -> None:
     for sql in (
-        "SELECT * FROM v ORDER BY a", "SELECT * FROM pg_temp.v ORDER BY a", "SELECT * FROM public.v",
+        "SELECT * FROM v ORDER BY a", "SELECT * FROM pg_temp.v ORDER BY a",
+        "SELECT * FROM public.v",
         "SELECT * FROM w JOIN t ON d = a + 1 ORDER BY d",
         "SELECT relname, relkind FROM pg_class WHERE relname IN ('v', 'w') ORDER BY 1",
         "SELECT pg_get_viewdef('w'::regclass)",

@@ -22,7 +22,7 @@ from louver.trusted.vault.catalog import HomeObject
 
 #: It gives the name of the private database, whose function of that name gives the server's.
 _CURRENT_CATALOG = "CURRENT_CATALOG (write current_database() instead)"
-_KINDS = ("SEQUENCE", "INDEX", "TYPE", "SCHEMA")
+_KINDS = ("SEQUENCE", "INDEX", "TYPE", "SCHEMA", "MACRO")
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 #: What a table can be told that Louver's own tables on the server would not follow, or that means
 #: nothing on a database without rows.
@@ -31,6 +31,10 @@ _REFUSED = frozenset(
      "REPLICA", "FORCE", "VALIDATE")
 )  # fmt: skip
 _TEMPORARY_FIRST = re.compile(r"\bsearch_path\W+pg_temp")
+_ATTRIBUTES = frozenset(
+    ("IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "CALLED", "RETURNS", "NULL", "ON", "INPUT",
+     "COST", "ROWS", "NOT", "LEAKPROOF", "PARALLEL", "SAFE", "UNSAFE", "RESTRICTED", "RESTRICT")
+)  # fmt: skip
 _ROWLESS = frozenset(
     ("SET DEFAULT", "DROP DEFAULT", "DROP NOT", "SET STATISTICS", "SET STORAGE", "SET COMPRESSION",
      "SET GENERATED", "SET INCREMENT", "SET MINVALUE", "SET MAXVALUE", "SET START", "SET CACHE",
@@ -152,6 +156,8 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if words[:1] == ["SET"] and words[1:2] in (["LOGGED"], ["UNLOGGED"]):
         # What is stored of them on the server has other properties.
         raise errors.make("sql.unsupported", statement=f"ALTER {start.kind} SET {words[1]}")
+    if start.kind == "MACRO":
+        _require_attributes(words)
     if start.kind != "TABLE":
         return
     verbs = {keyword(part[0].text) for part in actions(action) if part}
@@ -165,6 +171,14 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if len(parts) > 1 and TokenType.USING in {token.token_type for token in action}:
         statement = "ALTER TABLE with USING beside other actions (write one statement for each)"
         raise errors.make("sql.unsupported", statement=statement)
+
+
+def _require_attributes(words: Sequence[str]) -> None:
+    """Refuse changes of a function beside those of what PostgreSQL may expect of it."""
+    behind = words[words.index(")") + 1 :] if ")" in words else words
+    refused = [word for word in behind if not (word in _ATTRIBUTES or word.isdecimal())]
+    if refused:
+        raise errors.make("sql.unsupported", statement=f"ALTER FUNCTION {refused[0]}")
 
 
 def require_temporary(context: Context, tokens: Sequence[Token]) -> None:

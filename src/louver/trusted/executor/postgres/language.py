@@ -26,6 +26,7 @@ from louver.trusted.executor.postgres import (
     prepared,
     server_calls,
     setting,
+    several,
     truncating,
 )
 from louver.trusted.executor.postgres.messages import said
@@ -153,7 +154,7 @@ def failed(context: Context, error: errors.Error) -> None:
 def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """The query of CREATE TABLE … AS is held to the same as one by itself."""
     words = [keyword(token.text) for token in tokens]
-    if words[0] != "CREATE" or "TABLE" not in words[:5]:
+    if words[0] != "CREATE" or "TABLE" not in words[:5] or "SCHEMA" in words[:2]:
         return
     depth = 0
     for position, token in enumerate(tokens[:-1]):
@@ -233,8 +234,8 @@ _HANDLERS: dict[str, Handler] = {
     "SET": setting.change,
     "RESET": setting.change,
     "DISCARD": setting.discard,
-    "CREATE": define.create,
-    "ALTER": define.alter,
+    "CREATE": several.create,
+    "ALTER": several.alter,
     "DROP": define.drop,
     "COMMENT": define.comment,
     "INSERT": modify.insert,
