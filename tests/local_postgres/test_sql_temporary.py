@@ -112,3 +112,19 @@ def test_a_view_of_a_temporary_table_would_be_temporary(twin: PostgresTwin) -> N
     for sql in ("SELECT relname FROM pg_class WHERE relname IN ('v', 'w')", "SELECT * FROM w",
                 "SELECT * FROM v, tt"):  # fmt: skip
         twin.run(sql)
+
+
+def test_types_of_rows_beside_temporary_tables(twin: PostgresTwin) -> None:
+    twin.run("CREATE TABLE t (a int ENC)")
+    twin.run("CREATE TABLE u (b int ENC)")
+    twin.run("SELECT (NULL::t).a")
+    assert getattr(twin.on_louver("SELECT b, (NULL::t).a FROM u").error, "code", "") in (
+        "", "sql.unsupported",
+    )  # fmt: skip
+    twin.run("CREATE TEMP TABLE tt (a int ENC)")
+    twin.run("SELECT (NULL::tt).a, NULL::tt IS NULL FROM tt")
+    for sql in ("SELECT (NULL::t).a", "SELECT (NULL::public.t).a FROM tt"):
+        own = twin.on_louver(sql)
+        assert getattr(own.error, "code", "") == "sql.unsupported", sql
+    for sql in ("SELECT (NULL::missing).a", "SELECT 'missing'::regtype", "SELECT 't'::regtype"):
+        twin.run(sql)

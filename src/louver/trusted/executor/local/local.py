@@ -238,6 +238,12 @@ class Statements(Protocol):
         """
         return pa.table({})
 
+    def names_row_type(self, _error: errors.Error) -> bool:
+        """Whether the type that is missing, as an error says, is that of a declared table's rows:
+        of an engine that has such.
+        """
+        return False
+
     def refused(self, _sql: str, *, draws: bool = True) -> str:  # noqa: ARG002 - others look at it
         """What a query or change does, or asks for, that is of the engine that runs it, and so not
         to be had of a local one: its name for the user. "" of none. ``draws``: whether it is known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
 _BODY = "louver_body"
+_NAMED = re.compile(r'"(.+?)(\[\])*"')
 _FIRST_OF_USERS = 16_384
 _MOST_ARGUMENTS = 100
 #: PostgreSQL's own functions that run a text, or read what a text or number names.
@@ -164,6 +166,12 @@ class PostgresStatements(Statements):
             return drawn or effects.refused(reach, partial(bodies.only_computes, self._binder))
         except errors.Error as error:
             return effects.of_utility(error)
+
+    def names_row_type(self, error: errors.Error) -> bool:
+        """See `Statements`."""
+        name = _NAMED.search(error.message)
+        sql = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
+        return name is not None and self._binder.fetchall(sql, [name[1]]) == [(True,)]
 
     def depends_on_rows_alone(self, sql: str) -> bool:
         """See `Statements`; by the analyser's tree."""
