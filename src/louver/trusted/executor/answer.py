@@ -25,6 +25,8 @@ class Answer:
     remote_sql: list[str] = field(default_factory=list)
     home_sql: str = ""
     notices: list[str] = field(default_factory=list)
+    #: of a query that locks rows: which of its rows, from one on, are still those that it locked
+    alive: Callable[[int], list[int]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
