@@ -45,6 +45,13 @@ def test_as_on_plaintext(twin: PostgresTwin, statements: tuple[str, ...]) -> Non
         assert not twin.differs(sql, ordered=True), sql
 
 
+def test_what_is_wrong_with_the_query_comes_first(twin: PostgresTwin) -> None:
+    for sql in ("DECLARE c CURSOR FOR SELECT * FROM t", "DECLARE c CURSOR FOR SELECT * FROM nope",
+                "DECLARE c CURSOR FOR SELECT", "DECLARE c CURSOR FOR SELECT z FROM t",
+                "DECLARE c CURSOR FOR SELECT * FROM t FOR UPDATE"):  # fmt: skip
+        twin.run(sql)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_steps(twin: PostgresTwin, seed: int) -> None:
     chance = random.Random(seed)

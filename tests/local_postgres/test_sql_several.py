@@ -30,6 +30,7 @@ def test_schemas_with_elements(twin: PostgresTwin) -> None:
         "SELECT tablename, indexname FROM pg_indexes WHERE schemaname = 's1' ORDER BY 2",
         "SELECT * FROM a", "CREATE SCHEMA s1 CREATE TABLE c (id int)",
         "CREATE SCHEMA s2 CREATE TABLE c (id int) CREATE TABLE c (id int)", _SCHEMAS,
+        "CREATE SCHEMA s3 CREATE TEMP VIEW v AS SELECT 1 AS a", _SCHEMAS,
         "CREATE SCHEMA IF NOT EXISTS s4 CREATE TABLE c (id int)",
         "BEGIN", "CREATE SCHEMA s5 CREATE VIEW w AS SELECT * FROM e CREATE TABLE e (id int ENC)",
         "SHOW search_path", "INSERT INTO s5.e VALUES (4)", "SELECT * FROM s5.w", "ROLLBACK",

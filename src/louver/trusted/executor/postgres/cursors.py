@@ -130,12 +130,15 @@ def declare(
     words.needs("FOR")
     if words.peek() not in _QUERIES:
         words.wrong()
+    (inner,) = lexer.split(words.rest())
+    cut = lexer.tokens(inner.plain)
     if not (hold or context.in_transaction):
+        # What is wrong with the query comes first.
+        admitted.require(context, inner, cut, locking=True)
+        context.local.statements.bind(inner.home, parameters)
         raise said("25P01", "DECLARE CURSOR can only be used in transaction blocks")
     if name in own:
         raise said("42P03", f'cursor "{name}" already exists')
-    (inner,) = lexer.split(words.rest())
-    cut = lexer.tokens(inner.plain)
     if hold and lock_clause.locks(cut):
         raise said("0A000", "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported")
     if lock_clause.locks(cut):

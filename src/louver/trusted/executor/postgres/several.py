@@ -15,6 +15,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import postgres_forms
 from louver.trusted.executor.postgres import given
+from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql import lexer
@@ -43,6 +44,8 @@ def create(
         element = None if words[start] == "GRANT" or "TRIGGER" in words[start:end] else _head(part)
         if element is None or element.kind not in _ELEMENTS or len(element.name) > 1:
             refuse("CREATE SCHEMA with this in it (write a statement for it)")
+        if element.temporary:
+            raise said("42P16", "cannot create temporary relation in non-temporary schema")
         elements.append((_ELEMENTS.index(element.kind), _cut(text, part)))
     before = given.copied(context)
     with _together(context):
