@@ -77,7 +77,7 @@ def killed(folder: Path, what: str, start: int, after_ms: float) -> int:
 
 def contents(session: Session, table: str, at_once: int) -> list[tuple[object, ...]]:
     """All rows of a table, opened, as many as the catalog says: it knows of them when they double,
-    and before they are there, so the last change (of rows ``at_once``) may have been killed between.
+    and before they are there, so the last change (of rows ``at_once``) may have been killed then.
     """
     rows = session.execute(f"SELECT * FROM {table}").rows
     known = session.context.catalog.table("main", table)
