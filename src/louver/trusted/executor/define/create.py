@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
@@ -21,7 +21,6 @@ from louver.trusted.executor.define import (
     covering_macros,
     create_as,
     fill,
-    like,
     new_tables,
     postgres_forms,
     temporary_objects,
@@ -38,7 +37,7 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
-from louver.trusted.vault.catalog import HomeObject
+from louver.trusted.vault.catalog import HomeObject, Table
 
 NOT_GIVEN: Mapping[str, declare.Declared] = {}
 
@@ -91,7 +90,8 @@ def _table(
 ) -> Answer:
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
-    likened = like.sources(context, tokens)
+    is_like = any(token.token_type == TokenType.LIKE for token in tokens)
+    likened = _likened(context, tokens) if is_like else []
     said = declare.strip_enc(text.plain, tokens)
     stored = temporary_objects.independent(context, head.read(tokens), said.sql)
     notices: list[str] = []
@@ -109,15 +109,24 @@ def _table(
             every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
             declared = {**said.columns, **(every if given is None else given)}
             protection = tables.protect(context, label, columns, declared, generated)
-            protection = like.protected(context, label, likened, protection)
+            if likened:
+                from louver.trusted.executor.define import like
+
+                protection = like.protected(context, label, likened, protection)
             table = new_tables.stored(context, catalog, (schema, name), columns, protection)
             table_object = objects.printed(context, HomeObject("TABLE", schema, name, stored))
             objects.remember(context, catalog, table_object)
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table) + new_tables.noticed(context, table)
         # INCLUDING COMMENTS brings some.
-        comments.keep(context, catalog, anew=like.is_in(tokens))
+        comments.keep(context, catalog, anew=is_like)
     return Answer(notices=notices)
+
+
+def _likened(context: Context, tokens: Sequence[Token]) -> list[Table]:
+    from louver.trusted.executor.define import like
+
+    return like.sources(context, tokens)
 
 
 def _require_defaults(context: Context, generated: frozenset[str]) -> None:

@@ -51,11 +51,6 @@ def protected(
     return results
 
 
-def is_in(tokens: Sequence[Token]) -> bool:
-    """Whether a CREATE TABLE says LIKE."""
-    return any(True for _ in _named(tokens))
-
-
 def _same(column: Column) -> Protection:
     words = scheme.explicit(scheme.details(column))
     return Protection(True, column.scheme, column.ceiling, words=words)
