@@ -339,7 +339,6 @@ def test_schemas_go_with_what_is_in_them(twin: PostgresTwin) -> None:
 def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None:
     _all(twin, *_TABLE, "CREATE SCHEMA s")
     for sql in (
-        "ALTER TABLE t DROP COLUMN a, ADD COLUMN a text",
         "ALTER TABLE t ALTER n TYPE bigint USING n, ALTER b TYPE text USING b",
         "ALTER TABLE t SET SCHEMA s",
         "ALTER TABLE t SET UNLOGGED",
@@ -354,12 +353,10 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         "CREATE TABLE c (x box ENC, EXCLUDE USING gist (x WITH &&))",
         "CREATE TABLE c (x int ENC, EXCLUDE USING btree (x WITH =))",
         "ALTER TABLE t ADD EXCLUDE USING btree (n WITH =)",
-        "CREATE SCHEMA s2 CREATE TABLE q (a int)",
         "CREATE TYPE shell",
         "ALTER TABLE t ADD CONSTRAINT later CHECK (n > 15) NOT VALID",
         "CREATE TABLE c ()",
         "CREATE TABLE c AS SELECT",
-        "CREATE TEMP VIEW tv AS SELECT 1",
         "CREATE TEMP SEQUENCE ts",
         "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
         "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",

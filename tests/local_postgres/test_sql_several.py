@@ -90,6 +90,17 @@ def test_actions_that_depend_on_each_other_are_refused(twin: PostgresTwin) -> No
         twin.run(_ROWS)
 
 
+def test_indexes_that_would_be_invalid_are_refused(twin: PostgresTwin) -> None:
+    twin.run("INSERT INTO t VALUES (1, 'x', 10)")
+    own = twin.on_louver("CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)")
+    assert getattr(own.error, "code", "") == "postgres.refused"
+    for sql in ("DROP INDEX i", "CREATE UNIQUE INDEX i ON t (a)",
+                "CREATE UNIQUE INDEX CONCURRENTLY i ON t (nope)", "REINDEX TABLE t",
+                "DELETE FROM t WHERE c = 10", "CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)",
+                "INSERT INTO t VALUES (2, 'y', 20)"):  # fmt: skip
+        twin.run(sql)
+
+
 def test_what_is_expected_of_functions(twin: PostgresTwin) -> None:
     state = "SELECT f(1), provolatile, procost, proisstrict FROM pg_proc WHERE proname = 'f'"
     for sql in (

@@ -114,6 +114,18 @@ def test_a_view_of_a_temporary_table_would_be_temporary(twin: PostgresTwin) -> N
         twin.run(sql)
 
 
+def test_tables_of_both_sorts_are_not_dropped_at_once(twin: PostgresTwin) -> None:
+    for sql in ("CREATE TABLE t (a int ENC)", "CREATE TEMP TABLE tt (a int)",
+                "CREATE TEMP TABLE tt2 (a int)"):  # fmt: skip
+        twin.run(sql)
+    for sql in ("DROP TABLE t, tt", "DROP TABLE tt, t CASCADE", "DROP TABLE IF EXISTS tt, tt2, t"):
+        own = twin.on_louver(sql)
+        assert getattr(own.error, "code", "") == "sql.unsupported", sql
+    for sql in ("SELECT * FROM t, tt, tt2", "DROP TABLE tt, nope", "DROP TABLE tt, tt2",
+                "SELECT * FROM tt", "CREATE TEMP TABLE tt (b int)", "DROP TABLE t"):  # fmt: skip
+        twin.run(sql)
+
+
 def test_types_of_rows_beside_temporary_tables(twin: PostgresTwin) -> None:
     twin.run("CREATE TABLE t (a int ENC)")
     twin.run("CREATE TABLE u (b int ENC)")

@@ -103,6 +103,7 @@ def reworded(
     # No placeholder precedes the word, so both texts are alike up to there.
     blank = " " * (end - start)
     home, plain = (sql[:start] + blank + sql[end:] for sql in (text.home, text.plain))
+    context.state.cache(several.Concurrently).text = plain
     text = lexer.Text(home, plain, text.parameters)
     return text, lexer.tokens(text.plain)
 

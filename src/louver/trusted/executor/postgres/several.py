@@ -1,14 +1,17 @@
 """Definitions that say several things, each of which Louver runs as a statement by itself: CREATE
-SCHEMA with elements, and ALTER TABLE with actions of several sorts. They are one transaction.
+SCHEMA with elements, and ALTER TABLE with actions of several sorts. They are one transaction. And
+one that PostgreSQL runs in several: CREATE INDEX CONCURRENTLY.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
 
+from louver import errors
 from louver.names import keyword, quoted
 from louver.trusted.executor import define, transaction
 from louver.trusted.executor.answer import Answer
@@ -27,11 +30,20 @@ _ACTIONS = (("DROP",), ("ALTER", "TYPE"), ("ADD",))
 _NAMES = (TokenType.IDENTIFIER, TokenType.STRING)
 
 
+@dataclass(slots=True)
+class Concurrently:
+    """The last text from which CONCURRENTLY was taken."""
+
+    text: str = ""
+
+
 def create(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """CREATE; of a schema with what is to be in it."""
     words = [_word(token) for token in tokens]
+    if "INDEX" in words[1:3] and context.state.cache(Concurrently).text == text.plain:
+        return _index(context, text, tokens, parameters)
     if words[1:2] != ["SCHEMA"] or words[2:3] in (["AUTHORIZATION"], ["IF"]) or text.parameters:
         return define.create(context, text, tokens, parameters)
     starts = [at for at in _outside(tokens) if words[at] in ("CREATE", "GRANT")][1:]
@@ -56,6 +68,16 @@ def create(
             _run(context, sql)
         given.restore(context, before)
     return Answer()
+
+
+def _index(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> Answer:
+    """CREATE INDEX CONCURRENTLY: it is made at once, or not at all."""
+    try:
+        return define.create(context, text, tokens, parameters)
+    except errors.IntegrityError as error:
+        refuse(f"CREATE INDEX CONCURRENTLY that leaves an invalid index ({error.message})")
 
 
 def alter(
