@@ -45,7 +45,8 @@ def test_schemas_with_elements(twin: PostgresTwin) -> None:
 
 
 @pytest.mark.parametrize("element", [
-    "CREATE TABLE public.c (id int)", "GRANT SELECT ON t TO public", "CREATE TABLE c (LIKE t)"
+    "CREATE TABLE public.c (id int)", "CREATE INDEX ON public.t (a)",
+    "CREATE INDEX i ON ONLY public.t (a)", "GRANT SELECT ON t TO public", "CREATE TABLE c (LIKE t)"
     " CREATE TRIGGER x BEFORE INSERT ON c FOR EACH ROW EXECUTE FUNCTION f()",
 ])  # fmt: skip
 def test_other_elements_are_refused(twin: PostgresTwin, element: str) -> None:

@@ -54,7 +54,8 @@ def create(
     for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
         part = tokens[start:end]
         element = None if words[start] == "GRANT" or "TRIGGER" in words[start:end] else _head(part)
-        if element is None or element.kind not in _ELEMENTS or len(element.name) > 1:
+        named = element is not None and (len(element.name) > 1 or _is_of_schema(part))
+        if element is None or element.kind not in _ELEMENTS or named:
             refuse("CREATE SCHEMA with this in it (write a statement for it)")
         if element.temporary:
             raise said("42P16", "cannot create temporary relation in non-temporary schema")
@@ -143,6 +144,13 @@ def _cut(text: lexer.Text, tokens: Sequence[Token]) -> str:
 
 def _head(tokens: Sequence[Token]) -> head.Head | None:
     return head.read(tokens) if len(tokens) > 2 else None
+
+
+def _is_of_schema(index: Sequence[Token]) -> bool:
+    """Whether a statement names the schema of the table that an index is of."""
+    words = [_word(token) for token in index]
+    behind = words.index("ON") + 1 if "INDEX" in words[:3] and "ON" in words else len(words)
+    return any(token.token_type == TokenType.DOT for token in index[behind + 1 : behind + 3])
 
 
 def _outside(tokens: Sequence[Token]) -> Iterator[int]:
