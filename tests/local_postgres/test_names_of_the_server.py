@@ -54,6 +54,7 @@ def test_the_user_is_that_of_the_url(twin: PostgresTwin) -> None:
 def test_rows_of_tables_are_types(twin: PostgresTwin) -> None:
     for sql in (
         "SELECT (NULL::t).a",
+        "SELECT NULL::public.t, (NULL::t[])[1], NULL::t[] IS NULL",
         """SELECT * FROM jsonb_populate_record(NULL::t, '{"a": 1, "b": "y"}')""",
         "SELECT 1::absent",
     ):

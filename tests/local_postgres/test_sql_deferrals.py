@@ -87,12 +87,31 @@ def test_what_is_said_of_them(twin: PostgresTwin) -> None:
 
 def test_tables_with_broken_keys_stay_as_they_are(twin: PostgresTwin) -> None:
     for sql in ("ALTER TABLE fk DROP CONSTRAINT fk_r_fkey", "DROP TABLE fk"):
-        run(twin, "BEGIN", "INSERT INTO fk VALUES (1, 9)", sql, "COMMIT", *ALL)
+        run(twin, "BEGIN", "INSERT INTO fk VALUES (1, 9)")
+        # PostgreSQL refuses it as well, but not of other tables.
+        assert twin.on_plain(sql).state == "55006"
+        refused = twin.on_louver(sql).error
+        assert refused is not None
+        assert refused.code == "postgres.refused"
+        run(twin, "COMMIT", *ALL)
     own = twin.on_louver(
         "CREATE TEMP TABLE t (id int PRIMARY KEY, up int REFERENCES t INITIALLY DEFERRED)"
     )
     assert own.error is not None
     assert own.error.code == "sql.unsupported"
+
+
+def test_checked_keys_are_pending_no_more(twin: PostgresTwin) -> None:
+    broken = ("BEGIN", "SET CONSTRAINTS ALL DEFERRED", "INSERT INTO fk VALUES (1, 9)")
+    run(twin, *broken)
+    own = twin.on_louver("DROP TABLE own")
+    assert own.error is not None
+    assert own.error.code == "postgres.refused"
+    twin.run("ROLLBACK")
+    checked = ("INSERT INTO pk VALUES (9)", "SET CONSTRAINTS ALL IMMEDIATE")
+    run(twin, *broken, *checked, "DROP TABLE own", "ROLLBACK", *ALL)
+    for end in ("COMMIT", "SET CONSTRAINTS ALL IMMEDIATE"):
+        run(twin, *broken, "SAVEPOINT a", *checked, "ROLLBACK TO a", end, "ROLLBACK", *ALL)
 
 
 def statement(chance: random.Random) -> str:

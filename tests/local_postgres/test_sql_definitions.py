@@ -262,6 +262,9 @@ def test_indexes_for_which_nobody_waits(twin: PostgresTwin) -> None:
         "REINDEX TABLE t",
         "REINDEX (VERBOSE) INDEX CONCURRENTLY i1",
         "REINDEX TABLE nowhere",
+        "REINDEX INDEX CONCURRENTLY public.i1",
+        "REINDEX TABLE CONCURRENTLY pg_class",
+        'REINDEX INDEX CONCURRENTLY pg_catalog."pg_class_oid_index"',
         "BEGIN",
         "REINDEX TABLE CONCURRENTLY t",
         "ROLLBACK",
@@ -336,9 +339,9 @@ def test_schemas_go_with_what_is_in_them(twin: PostgresTwin) -> None:
 def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None:
     _all(twin, *_TABLE, "CREATE SCHEMA s")
     for sql in (
-        "ALTER TABLE t DROP COLUMN a, ADD COLUMN a text",
         "ALTER TABLE t ALTER n TYPE bigint USING n, ALTER b TYPE text USING b",
         "ALTER TABLE t SET SCHEMA s",
+        "ALTER TABLE t SET UNLOGGED",
         "ALTER TABLE t OWNER TO CURRENT_USER",
         "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
         "ALTER SCHEMA s RENAME TO s2",
@@ -350,12 +353,10 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         "CREATE TABLE c (x box ENC, EXCLUDE USING gist (x WITH &&))",
         "CREATE TABLE c (x int ENC, EXCLUDE USING btree (x WITH =))",
         "ALTER TABLE t ADD EXCLUDE USING btree (n WITH =)",
-        "CREATE SCHEMA s2 CREATE TABLE q (a int)",
         "CREATE TYPE shell",
         "ALTER TABLE t ADD CONSTRAINT later CHECK (n > 15) NOT VALID",
         "CREATE TABLE c ()",
         "CREATE TABLE c AS SELECT",
-        "CREATE TEMP VIEW tv AS SELECT 1",
         "CREATE TEMP SEQUENCE ts",
         "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
         "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",
@@ -366,14 +367,3 @@ def test_what_is_refused_leaves_everything_as_it_was(twin: PostgresTwin) -> None
         _refused(twin, sql)
         twin.run(_ROWS)
     _all(twin, "DROP SCHEMA s", "SELECT relname FROM pg_class WHERE relname IN ('c', 'm', 'tv')")
-
-
-@pytest.mark.parametrize("name", ["t", "public.t", '"t"'])
-def test_columns_of_a_table_with_enc_are_not_copied_as_plain_ones(
-    twin: PostgresTwin, name: str
-) -> None:
-    twin.run(_TABLE[0])
-    with pytest.raises(errors.NotSupportedError):
-        twin.louver.execute(f"CREATE TABLE k (x integer, LIKE {name} INCLUDING ALL)")
-    with pytest.raises(errors.NotSupportedError):
-        twin.louver.execute(f"CREATE TABLE k (LIKE {name})")

@@ -54,6 +54,12 @@ def twin() -> Iterator[PostgresTwin]:
     "SELECT ctid FROM t", "SELECT * FROM t ORDER BY xmin::text", "SELECT tableoid::regclass FROM t",
     "DELETE FROM t WHERE ctid = '(0,1)'", "UPDATE t SET a = 'k' WHERE xmin::text = '1'",
     "INSERT INTO t VALUES (77) RETURNING ctid", "SELECT (SELECT max(cmin::text) FROM t)",
+    # the private database's name
+    "SELECT CURRENT_CATALOG", "SELECT a FROM t WHERE a > current_catalog",
+    "UPDATE t SET a = CURRENT_CATALOG", "ALTER TABLE t ALTER a SET DEFAULT CURRENT_CATALOG",
+    "CREATE TABLE other (a text ENC DEFAULT Current_Catalog)",
+    "CREATE TEMP TABLE other (a text DEFAULT CURRENT_CATALOG)",
+    "CREATE VIEW other AS SELECT CURRENT_CATALOG AS a",
     # locks of rows
     "SELECT * FROM (SELECT x.* FROM (SELECT * FROM t) AS x FOR SHARE) AS s",
     "DELETE FROM t WHERE CURRENT OF c",

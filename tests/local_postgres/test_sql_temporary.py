@@ -99,3 +99,44 @@ def test_on_commit_beside_references_is_refused(twin: PostgresTwin) -> None:
     own = twin.on_louver("CREATE TEMP TABLE c (a int REFERENCES p)")
     assert own.error is not None
     assert own.error.code == "sql.unsupported"
+
+
+def test_a_view_of_a_temporary_table_would_be_temporary(twin: PostgresTwin) -> None:
+    for sql in ("CREATE TABLE t (a int ENC)", "CREATE TEMP TABLE tt (a int ENC)",
+                "CREATE VIEW v AS SELECT * FROM t", "CREATE OR REPLACE VIEW v AS SELECT * FROM t",
+                "CREATE SCHEMA s", "CREATE VIEW s.v AS SELECT * FROM tt"):  # fmt: skip
+        twin.run(sql)
+    for sql in ("CREATE VIEW w AS SELECT * FROM tt", "CREATE OR REPLACE VIEW v AS TABLE tt"):
+        own = twin.on_louver(sql)
+        assert getattr(own.error, "code", "") == "sql.unsupported", sql
+    for sql in ("SELECT relname FROM pg_class WHERE relname IN ('v', 'w')", "SELECT * FROM w",
+                "SELECT * FROM v, tt"):  # fmt: skip
+        twin.run(sql)
+
+
+def test_tables_of_both_sorts_are_not_dropped_at_once(twin: PostgresTwin) -> None:
+    for sql in ("CREATE TABLE t (a int ENC)", "CREATE TEMP TABLE tt (a int)",
+                "CREATE TEMP TABLE tt2 (a int)"):  # fmt: skip
+        twin.run(sql)
+    for sql in ("DROP TABLE t, tt", "DROP TABLE tt, t CASCADE", "DROP TABLE IF EXISTS tt, tt2, t"):
+        own = twin.on_louver(sql)
+        assert getattr(own.error, "code", "") == "sql.unsupported", sql
+    for sql in ("SELECT * FROM t, tt, tt2", "DROP TABLE tt, nope", "DROP TABLE tt, tt2",
+                "SELECT * FROM tt", "CREATE TEMP TABLE tt (b int)", "DROP TABLE t"):  # fmt: skip
+        twin.run(sql)
+
+
+def test_types_of_rows_beside_temporary_tables(twin: PostgresTwin) -> None:
+    twin.run("CREATE TABLE t (a int ENC)")
+    twin.run("CREATE TABLE u (b int ENC)")
+    twin.run("SELECT (NULL::t).a")
+    assert getattr(twin.on_louver("SELECT b, (NULL::t).a FROM u").error, "code", "") in (
+        "", "sql.unsupported",
+    )  # fmt: skip
+    twin.run("CREATE TEMP TABLE tt (a int ENC)")
+    twin.run("SELECT (NULL::tt).a, NULL::tt IS NULL FROM tt")
+    for sql in ("SELECT (NULL::t).a", "SELECT (NULL::public.t).a FROM tt"):
+        own = twin.on_louver(sql)
+        assert getattr(own.error, "code", "") == "sql.unsupported", sql
+    for sql in ("SELECT (NULL::missing).a", "SELECT 'missing'::regtype", "SELECT 't'::regtype"):
+        twin.run(sql)

@@ -26,6 +26,8 @@ class Answer:
     remote_sql: list[str] = field(default_factory=list)
     home_sql: str = ""
     notices: list[str] = field(default_factory=list)
+    #: of a query that locks rows: which of its rows, from one on, are still those that it locked
+    alive: Callable[[int], list[int]] | None = None
 
     @property
     def count(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -42,7 +43,24 @@ def append_stream(context: Context, table: Table, batches: Iterator[pa.Table]) -
 def remove(context: Context, table: Table, row_ids: pa.Array) -> None:
     """Delete rows by number within a transaction."""
     if len(row_ids):
+        _note_removed(context, table, row_ids)
         context.storage.remove(table, row_ids)
+
+
+@dataclass(slots=True)
+class Removed:
+    """Numbers of rows that the open transaction has removed or replaced, by the table's id, while
+    a cursor asks for them: some may be back since a savepoint.
+    """
+
+    is_asked: bool = False
+    by_table: dict[int, set[int]] = field(default_factory=dict)
+
+
+def _note_removed(context: Context, table: Table, row_ids: pa.Array) -> None:
+    own = context.state.cache(Removed)
+    if own.is_asked:
+        own.by_table.setdefault(table.id, set()).update(row_ids.to_pylist())
 
 
 class _AtRest(dict[int, object]):
@@ -110,6 +128,7 @@ def replace(context: Context, table: Table, fresh: pa.Table, gone: pa.Array) -> 
 def _exchange(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None) -> None:
     if gone is not None and len(gone) == fresh.num_rows == 1:
         _record_at_rest(context, table)
+        _note_removed(context, table, gone)
         context.storage.replace(table, gone, fresh)
         return
     if gone is not None:

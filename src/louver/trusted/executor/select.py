@@ -227,9 +227,12 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
         return local.finish(answers, ready.home_sql, ready.home_parameters, plan.types)
     except errors.Error as error:
         # A row of a table is a type where that table is declared, which the workspace does not do.
-        if answers or error.sqlstate != _NO_TYPE or local.temporary.names:
+        if error.sqlstate != _NO_TYPE or not local.statements.names_row_type(error):
             raise
-        return local.ask_schema(ready.home_sql, ready.home_parameters)
+        if not (answers or local.temporary.names):
+            return local.ask_schema(ready.home_sql, ready.home_parameters)
+        statement = "The type of a table's rows beside rows of others (use a type of its own)"
+        raise errors.make("sql.unsupported", statement=statement) from None
 
 
 def _as_opened(context: Context, plan: Plan, ready: Bound, rows: pa.Table) -> pa.Table | None:

@@ -81,7 +81,7 @@ def alter(
         held = fill.read(context, table) if table is not None and _asks_rows(action) else None
         if table is not None and held is not None and spoken().prints_objects:
             held = fill.rehearsed(context, table, held, said.sql, tokens)
-        change = objects.run(context, said.sql)
+        change = objects.run(context, said.sql, macros=start.kind == "MACRO")
         for old, new in change.renamed.items():
             head.refuse_reserved(new[2])
             renames.apply(context, catalog, old, new)

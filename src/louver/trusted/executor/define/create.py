@@ -17,6 +17,7 @@ from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import (
+    comments,
     covering_macros,
     create_as,
     fill,
@@ -36,7 +37,7 @@ from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
-from louver.trusted.vault.catalog import HomeObject
+from louver.trusted.vault.catalog import HomeObject, Table
 
 NOT_GIVEN: Mapping[str, declare.Declared] = {}
 
@@ -81,19 +82,6 @@ def create(
     return _at_home(context, text, tokens, start, parameters)
 
 
-def _require_own_columns(context: Context, tokens: Sequence[Token]) -> None:
-    """Refuse LIKE of a table with ENC columns: these would be plain, and their names show."""
-    secret = {fold(table.name) for table in context.catalog.tables.values() if table.has_encrypted}
-    for at in range(1, len(tokens) - 1):
-        before, token = tokens[at - 1], tokens[at]
-        if token.token_type != TokenType.LIKE or before.text not in ("(", ","):
-            continue
-        # A name, or a schema's, a dot and a name.
-        if secret.intersection(fold(part.text) for part in tokens[at + 1 : at + 4]):
-            what = "LIKE of a table with ENC columns (declare the columns)"
-            raise errors.make("sql.unsupported", statement=what)
-
-
 def _table(
     context: Context,
     text: lexer.Text,
@@ -102,7 +90,8 @@ def _table(
 ) -> Answer:
     if text.parameters:
         raise errors.make("sql.unsupported", statement="A placeholder in CREATE TABLE")
-    _require_own_columns(context, tokens)
+    is_like = any(token.token_type == TokenType.LIKE for token in tokens)
+    likened = _likened(context, tokens) if is_like else []
     said = declare.strip_enc(text.plain, tokens)
     stored = temporary_objects.independent(context, head.read(tokens), said.sql)
     notices: list[str] = []
@@ -120,12 +109,24 @@ def _table(
             every = {fold(name): declare.Declared(name, "", "") for name, _ in columns}
             declared = {**said.columns, **(every if given is None else given)}
             protection = tables.protect(context, label, columns, declared, generated)
+            if likened:
+                from louver.trusted.executor.define import like
+
+                protection = like.protected(context, label, likened, protection)
             table = new_tables.stored(context, catalog, (schema, name), columns, protection)
             table_object = objects.printed(context, HomeObject("TABLE", schema, name, stored))
             objects.remember(context, catalog, table_object)
             declarations.require(context, catalog, table)
             notices += cardinality.declared(table) + new_tables.noticed(context, table)
+        # INCLUDING COMMENTS brings some.
+        comments.keep(context, catalog, anew=is_like)
     return Answer(notices=notices)
+
+
+def _likened(context: Context, tokens: Sequence[Token]) -> list[Table]:
+    from louver.trusted.executor.define import like
+
+    return like.sources(context, tokens)
 
 
 def _require_defaults(context: Context, generated: frozenset[str]) -> None:
@@ -171,11 +172,14 @@ def _at_home(
         objects.name_functions(catalog, change)
         objects.forget(context, catalog, change.removed)
         objects.refresh(context, catalog, change.altered)
+        for item in catalog.objects:
+            temporary_objects.require_without_tables(context, item)
         for key, schema, name in change.added:
             kind = "MACRO" if key == "MACRO TABLE" else key
             postgres_forms.require_kind(context, start, kind)
             item = objects.printed(context, HomeObject(kind, schema, name, text.home))
             postgres_forms.require_body(context, item)
+            temporary_objects.require_without_tables(context, item)
             objects.remember(context, catalog, item)
         if table is not None:
             from louver.trusted.executor.define import tagging

@@ -20,7 +20,9 @@ from louver.trusted.executor.schema import head, objects, sequences
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import HomeObject
 
-_KINDS = ("SEQUENCE", "INDEX", "TYPE", "SCHEMA")
+#: It gives the name of the private database, whose function of that name gives the server's.
+_CURRENT_CATALOG = "CURRENT_CATALOG (write current_database() instead)"
+_KINDS = ("SEQUENCE", "INDEX", "TYPE", "SCHEMA", "MACRO")
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 #: What a table can be told that Louver's own tables on the server would not follow, or that means
 #: nothing on a database without rows.
@@ -29,6 +31,10 @@ _REFUSED = frozenset(
      "REPLICA", "FORCE", "VALIDATE")
 )  # fmt: skip
 _TEMPORARY_FIRST = re.compile(r"\bsearch_path\W+pg_temp")
+_ATTRIBUTES = frozenset(
+    ("IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "CALLED", "RETURNS", "NULL", "ON", "INPUT",
+     "COST", "ROWS", "NOT", "LEAKPROOF", "PARALLEL", "SAFE", "UNSAFE", "RESTRICTED", "RESTRICT")
+)  # fmt: skip
 _ROWLESS = frozenset(
     ("SET DEFAULT", "DROP DEFAULT", "DROP NOT", "SET STATISTICS", "SET STORAGE", "SET COMPRESSION",
      "SET GENERATED", "SET INCREMENT", "SET MINVALUE", "SET MAXVALUE", "SET START", "SET CACHE",
@@ -45,8 +51,9 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
     """Refuse new objects whose rows, or whose reads, Louver would not know of."""
     if not context.local.dialect.prints_objects:
         return
-    if start.temporary and start.kind != "TABLE":
+    if start.temporary and start.kind not in ("TABLE", "VIEW"):
         raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind}")
+    _require_own_name(tokens)
     schema = start.target[0]
     implied = not schema and _TEMPORARY_FIRST.search(fold(context.local.path.text))
     if not start.temporary and (implied or schema.startswith("pg_temp")):
@@ -66,6 +73,15 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
         # A number that means another object in the next session.
         statement = "A type over one whose values are objects of the schema"
         raise errors.make("sql.unsupported", statement=statement)
+
+
+def _require_own_name(tokens: Sequence[Token]) -> None:
+    """Refuse what would have the private database's name in the rows: `effects` looks at queries
+    and changes, not at defaults.
+    """
+    quotes = (TokenType.IDENTIFIER, TokenType.STRING)
+    if any(keyword(t.text) == "CURRENT_CATALOG" and t.token_type not in quotes for t in tokens):
+        raise errors.make("sql.unsupported", statement=_CURRENT_CATALOG)
 
 
 def _outside(tokens: Sequence[Token]) -> set[str]:
@@ -123,6 +139,7 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     """Refuse forms whose effect could not be told from the objects before and after it."""
     if not context.local.dialect.prints_objects:
         return
+    _require_own_name(tokens)
     sequences.settle(context)
     action = tokens[start.end :]
     words = [keyword(token.text) for token in action]
@@ -136,6 +153,11 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if start.kind == "SCHEMA" or words[:2] == ["SET", "SCHEMA"]:
         statement = f"ALTER {start.kind} {'SET SCHEMA' if start.kind != 'SCHEMA' else ''}".strip()
         raise errors.make("sql.unsupported", statement=statement)
+    if words[:1] == ["SET"] and words[1:2] in (["LOGGED"], ["UNLOGGED"]):
+        # What is stored of them on the server has other properties.
+        raise errors.make("sql.unsupported", statement=f"ALTER {start.kind} SET {words[1]}")
+    if start.kind == "MACRO":
+        _require_attributes(words)
     if start.kind != "TABLE":
         return
     verbs = {keyword(part[0].text) for part in actions(action) if part}
@@ -149,6 +171,14 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if len(parts) > 1 and TokenType.USING in {token.token_type for token in action}:
         statement = "ALTER TABLE with USING beside other actions (write one statement for each)"
         raise errors.make("sql.unsupported", statement=statement)
+
+
+def _require_attributes(words: Sequence[str]) -> None:
+    """Refuse changes of a function beside those of what PostgreSQL may expect of it."""
+    behind = words[words.index(")") + 1 :] if ")" in words else words
+    refused = [word for word in behind if not (word in _ATTRIBUTES or word.isdecimal())]
+    if refused:
+        raise errors.make("sql.unsupported", statement=f"ALTER FUNCTION {refused[0]}")
 
 
 def require_temporary(context: Context, tokens: Sequence[Token]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from louver import errors
 from louver.names import fold, own_schemas
@@ -52,6 +53,18 @@ def resolved(context: Context, start: head.Head) -> tuple[str, str]:
     return TEMPORARY, name
 
 
+def require_without_tables(context: Context, item: HomeObject) -> None:
+    """Refuse a temporary view of a temporary table where its engine would not keep it: there the
+    table is made anew by every change of what is temporary.
+    """
+    own = context.local.temporary
+    if not (item.temporary and item.kind == "VIEW" and context.local.dialect.prints_objects):
+        return
+    if own.mentioned(names_of(lexer.tokens(item.sql))):
+        statement = "A view of a TEMP table (write its query instead)"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
 def views_of(context: Context) -> set[str]:
     """The folded names of temporary views; a data frame is one to DuckDB."""
     objects_, frames = context.catalog.objects, context.local.files.frames.known.keys()
@@ -81,7 +94,10 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
         return
     catalog = seen_state.own_catalog(context) if context.in_transaction else context.catalog
     home = context.local
-    before = list(catalog.objects)
+    if home.dialect.prints_objects:
+        transaction.require_writable(context)
+    # Those that are replaced are written anew in their own objects.
+    before = [replace(item) for item in catalog.objects]
     context.state.redefined = True
     if context.in_transaction:
         home.temporary.keep()

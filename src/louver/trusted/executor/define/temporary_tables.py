@@ -46,6 +46,8 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
     if taken and keyword(tokens[0].text) != "DROP":
         raise errors.make("table.temporary", table=min(taken))
     verb, at = keyword(tokens[0].text), 0
+    if verb == "DROP" and named and {name for _, name in context.catalog.tables} & said:
+        raise errors.make("sql.unsupported", statement="DROP of TEMP tables and others at once")
     if named and verb == "COMMENT":
         raise errors.make("sql.unsupported", statement="COMMENT ON a TEMP table")
     renames = verb == "ALTER" and "RENAME" in (keyword(token.text) for token in tokens)

@@ -226,19 +226,23 @@ class Statements(Protocol):
     def names_read(self, sql: str) -> set[str]:
         """The folded names of tables that a statement reads; raises where it does not bind."""
 
-    def prepared(
-        self, _sql: str, _declared: Sequence[str]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The types of a statement's placeholders, of which some may be declared, and the names of
-        its columns: of an engine that has such.
+    def prepared(self, _sql: str, _declared: Sequence[str]) -> tuple[tuple[str, ...], Described]:
+        """The types of a statement's placeholders, of which some may be declared, and its columns:
+        of an engine that has such.
         """
-        return (), ()
+        return (), []
 
     def coerced(self, _expressions: Sequence[str], _types: Sequence[str]) -> pa.Table:
         """The values of expressions as those of placeholders of these types, and behind them their
         texts, as one row: of an engine that has such.
         """
         return pa.table({})
+
+    def names_row_type(self, _error: errors.Error) -> bool:
+        """Whether the type that is missing, as an error says, is that of a declared table's rows:
+        of an engine that has such.
+        """
+        return False
 
     def refused(self, _sql: str, *, draws: bool = True) -> str:  # noqa: ARG002 - others look at it
         """What a query or change does, or asks for, that is of the engine that runs it, and so not

@@ -6,7 +6,7 @@ with its transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,7 +18,8 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.postgres import admitted, lock_clause
 from louver.trusted.executor.postgres.messages import said
-from louver.trusted.executor.postgres.words import Words
+from louver.trusted.executor.postgres.words import Words, refuse
+from louver.trusted.executor.row_writer import Removed
 from louver.trusted.planner.sql import lexer
 
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
@@ -40,6 +41,8 @@ class Cursor:
     failed: bool = False
     #: what its query raises
     failure: errors.Error | None = None
+    #: of one that locks rows: see `Answer.alive`
+    alive: Callable[[int], list[int]] | None = None
 
     def move(self, direction: str, count: int) -> pa.Table:
         """Move, and what was passed: FETCH gives it, MOVE counts it."""
@@ -64,6 +67,20 @@ class Cursor:
         first = max(self.at, 1)
         passed = list(range(last, first - 1, -1))
         return self.rows.take(pa.array([row - 1 for row in passed], pa.int64()))
+
+    def move_over(self, direction: str, count: int, numbers: Sequence[int]) -> pa.Table:
+        """The same of one that locks rows: those ahead that are not among the ``numbers`` are left
+        out, since the cursor's own transaction has changed them.
+        """
+        size = self.rows.num_rows
+        if len(numbers) == max(size - self.at, 0):
+            return self.move(direction, count)
+        self._require_forward(direction, count)
+        if direction != "FORWARD" or count < 1:
+            refuse("FETCH ABSOLUTE and RELATIVE of a cursor whose rows have changed")
+        chosen = numbers[:count]
+        self.at = chosen[-1] + 1 if len(chosen) == count else size + 1
+        return self.rows.take(pa.array(chosen, pa.int64()))
 
     def _require_forward(self, direction: str, count: int) -> None:
         """Raise where PostgreSQL would go back: to read the row again that it is on, too."""
@@ -97,28 +114,36 @@ def declare(
 ) -> Answer:
     """DECLARE name [options] CURSOR [WITH | WITHOUT HOLD] FOR query."""
     words, own = Words(context, text, tokens), context.state.cache(Cursors).open
-    name, forward_only = words.name(), False
+    name, forward_only, options = words.name(), False, set[str]()
     while not words.takes("CURSOR"):
         if words.takes("NO", "SCROLL"):
             forward_only = True
-        elif not any(
-            words.takes(word) for word in ("BINARY", "INSENSITIVE", "ASENSITIVE", "SCROLL")
-        ):
+            continue
+        option = words.peek()
+        if option not in ("BINARY", "INSENSITIVE", "ASENSITIVE", "SCROLL"):
             words.wrong()
+        options.add(option)
+        words.token()
     hold = words.takes("WITH", "HOLD")
     if not hold:
         words.takes("WITHOUT", "HOLD")
     words.needs("FOR")
     if words.peek() not in _QUERIES:
         words.wrong()
+    (inner,) = lexer.split(words.rest())
+    cut = lexer.tokens(inner.plain)
     if not (hold or context.in_transaction):
+        # What is wrong with the query comes first.
+        admitted.require(context, inner, cut, locking=True)
+        context.local.statements.bind(inner.home, parameters)
         raise said("25P01", "DECLARE CURSOR can only be used in transaction blocks")
     if name in own:
         raise said("42P03", f'cursor "{name}" already exists')
-    (inner,) = lexer.split(words.rest())
-    cut = lexer.tokens(inner.plain)
     if hold and lock_clause.locks(cut):
         raise said("0A000", "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported")
+    if lock_clause.locks(cut):
+        _require_options(options)
+        forward_only = True
     admitted.require(context, inner, cut, locking=True)
     failure, answer = None, Answer()
     try:
@@ -133,8 +158,20 @@ def declare(
         failure, context.state.aborted = error, False
     depth = len(context.state.savepoints) if context.in_transaction else None
     rows = pa.table({}) if answer.rows is None else answer.rows
-    own[name] = Cursor(rows, answer.columns, hold, forward_only, depth, failure=failure)
+    own[name] = Cursor(
+        rows, answer.columns, hold, forward_only, depth, failure=failure, alive=answer.alive
+    )
+    if answer.alive is not None:
+        context.state.cache(Removed).is_asked = True
     return Answer()
+
+
+def _require_options(options: Collection[str]) -> None:
+    """Raise for options that a cursor which locks rows cannot have."""
+    if "SCROLL" in options:
+        raise said("0A000", "DECLARE SCROLL CURSOR ... FOR UPDATE is not supported")
+    if "INSENSITIVE" in options:
+        raise said("42P11", "DECLARE INSENSITIVE CURSOR ... FOR UPDATE is not valid")
 
 
 def fetch(
@@ -154,7 +191,10 @@ def fetch(
     if cursor.failure is not None:
         cursor.failed = True
         raise cursor.failure
-    rows = cursor.move(direction, count)
+    if cursor.alive is None:
+        rows = cursor.move(direction, count)
+    else:
+        rows = cursor.move_over(direction, count, cursor.alive(cursor.at))
     if keyword(tokens[0].text) == "MOVE":
         return Answer(affected=rows.num_rows)
     return Answer(rows, cursor.columns, rows.num_rows)
@@ -222,6 +262,8 @@ def began(context: Context) -> None:
         }
         for cursor in own.open.values():
             cursor.depth = None
+        removed = context.state.cache(Removed)
+        removed.is_asked, removed.by_table = False, {}
 
     context.state.endings.append(end)
 

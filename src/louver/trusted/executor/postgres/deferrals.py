@@ -48,6 +48,7 @@ def restore(context: Context, before: Deferrals) -> None:
     """Go back with a savepoint; what was broken before stays to be checked."""
     own = of(context)
     own.every, own.named = before.every, dict(before.named)
+    own.pending |= before.pending
 
 
 def again(context: Context, error: errors.Error, run: Callable[[], Done]) -> Done:
@@ -93,6 +94,7 @@ def change(context: Context, text: lexer.Text, words: Words) -> None:
         own.every, own.named = is_deferred, {}
     if not is_deferred:
         _require(context, chosen)
+        own.pending &= bool(names)
 
 
 def _named(words: Words) -> tuple[str, str]:

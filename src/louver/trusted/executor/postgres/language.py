@@ -26,6 +26,7 @@ from louver.trusted.executor.postgres import (
     prepared,
     server_calls,
     setting,
+    several,
     truncating,
 )
 from louver.trusted.executor.postgres.messages import said
@@ -46,6 +47,8 @@ _LOCKING = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE")
 STAYING = frozenset((
     "SET", "RESET", "SHOW", "PREPARE", "EXECUTE", "DEALLOCATE", "DECLARE", "FETCH", "MOVE", "CLOSE",
 ))  # fmt: skip
+#: What is below is PostgreSQL's own.
+_IS_SYSTEMS = "SELECT pg_catalog.to_regclass($1)::oid < 16384"
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
     "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
@@ -100,6 +103,7 @@ def reworded(
     # No placeholder precedes the word, so both texts are alike up to there.
     blank = " " * (end - start)
     home, plain = (sql[:start] + blank + sql[end:] for sql in (text.home, text.plain))
+    context.state.cache(several.Concurrently).text = plain
     text = lexer.Text(home, plain, text.parameters)
     return text, lexer.tokens(text.plain)
 
@@ -108,8 +112,12 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: refuse what would act on the private PostgreSQL alone."""
     word = keyword(tokens[0].text) if tokens else ""
     if word in _CHANGED_WHOLE and deferrals.of(context).pending:
+        # PostgreSQL asks this of the tables with such rows only.
         words = " ".join(keyword(token.text) for token in tokens[:2])
-        raise said("55006", f"cannot {words} because it has pending trigger events")
+        refuse(
+            f"{words} while rows of a deferred key are to be checked (SET CONSTRAINTS ALL"
+            " IMMEDIATE checks them)"
+        )
     if word in _DEFINITIONS:
         _require_query_within(context, text, tokens)
     if not server_calls.is_call(tokens):
@@ -147,7 +155,7 @@ def failed(context: Context, error: errors.Error) -> None:
 def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """The query of CREATE TABLE … AS is held to the same as one by itself."""
     words = [keyword(token.text) for token in tokens]
-    if words[0] != "CREATE" or "TABLE" not in words[:5]:
+    if words[0] != "CREATE" or "TABLE" not in words[:5] or "SCHEMA" in words[:2]:
         return
     depth = 0
     for position, token in enumerate(tokens[:-1]):
@@ -185,11 +193,15 @@ def _reindex(
         context.local.statements.require_syntax(text.home)
         refuse("REINDEX of a schema or a database")
     words.token()
-    if words.takes("CONCURRENTLY") and context.in_transaction:
+    concurrently = words.takes("CONCURRENTLY")
+    if concurrently and context.in_transaction:
         raise said("25001", "REINDEX CONCURRENTLY cannot run inside a transaction block")
+    name = words.rest()
     with context.local.rehearsal() as connection:
-        connection.execute(f"REINDEX {kind} {words.rest()}")
-    return Answer()
+        if not concurrently or connection.fetchone(_IS_SYSTEMS, [name]) != (True,):
+            connection.execute(f"REINDEX {kind} {name}")
+            return Answer()
+    raise said("0A000", "cannot reindex system catalogs concurrently")
 
 
 def _unknown(
@@ -223,8 +235,8 @@ _HANDLERS: dict[str, Handler] = {
     "SET": setting.change,
     "RESET": setting.change,
     "DISCARD": setting.discard,
-    "CREATE": define.create,
-    "ALTER": define.alter,
+    "CREATE": several.create,
+    "ALTER": several.alter,
     "DROP": define.drop,
     "COMMENT": define.comment,
     "INSERT": modify.insert,

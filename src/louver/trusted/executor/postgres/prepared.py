@@ -19,6 +19,7 @@ from louver import errors
 from louver.names import keyword
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.local import Described
 from louver.trusted.executor.postgres import admitted
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
@@ -29,16 +30,18 @@ _PREPARED = ("SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "UPDATE", "DELE
 _PLAIN = (bool, int, float, str, Decimal, date, datetime, time, UUID, bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prepared:
-    """A statement, the types of its placeholders, the numbers of those that it uses, and the names
-    of its columns.
+    """A statement, the types of its placeholders, the numbers of those that it uses, the names of
+    its columns, and the columns that the binder gives it as of one revision.
     """
 
     text: lexer.Text
     types: tuple[str, ...]
     used: tuple[int, ...]
-    names: tuple[str, ...]
+    names: list[str]
+    columns: Described
+    revision: int
 
 
 @dataclass(slots=True)
@@ -62,11 +65,14 @@ def prepare(
     context.local.statements.require_syntax(text.home)
     if name in own:
         raise said("42P05", f'prepared statement "{name}" already exists')
-    types, names = context.local.statements.prepared(inner.home, declared)
+    types, columns = context.local.statements.prepared(inner.home, declared)
     used = sorted({int(key) for key in inner.parameters})
     typed = _typed(context, inner, types, used)
     admitted.require(context, typed, lexer.tokens(typed.plain), locking=True)
-    own[name] = Prepared(typed, types, tuple(used), names)
+    names = [column for column, _ in columns]
+    if typed is not inner:
+        columns = context.local.statements.prepared(typed.home, ())[1]
+    own[name] = Prepared(typed, types, tuple(used), names, columns, context.local.revision)
     return Answer()
 
 
@@ -100,7 +106,7 @@ def execute(
         # A placeholder with its type written behind it would give its column another name.
         types = [type_ for _, type_ in answer.columns]
         answer.columns = list(zip(known.names, types, strict=True))
-        answer.rows = answer.rows.rename_columns(list(known.names))
+        answer.rows = answer.rows.rename_columns(known.names)
     return answer
 
 
@@ -127,7 +133,28 @@ def resolved(
         detail = f'wrong number of parameters for prepared statement "{name}"'
         raise said("42601", detail)
     values = _values(context, given, known.types)
+    _require_columns(context, known)
     return known.text, [values[known.used[int(key) - 1] - 1] for key in known.text.parameters]
+
+
+def _require_columns(context: Context, known: Prepared) -> None:
+    """Raise where the statement would have other columns than when it was prepared: a program that
+    binds them once would read others.
+    """
+    if known.revision == context.local.revision:
+        return
+    try:
+        _, columns = context.local.statements.prepared(known.text.home, ())
+    except errors.Error:
+        return  # which the statement raises itself
+    if _unqualified(columns) != _unqualified(known.columns):
+        raise said("0A000", "cached plan must not change result type")
+    known.revision = context.local.revision
+
+
+def _unqualified(columns: Described) -> Described:
+    """The schema of a type is written or not, as the search path is at that time."""
+    return [(name, type_.rpartition(".")[2]) for name, type_ in columns]
 
 
 def _values(context: Context, given: Sequence[str], types: Sequence[str]) -> list[Any]:

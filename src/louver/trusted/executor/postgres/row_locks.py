@@ -18,7 +18,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import chosen_rows, federation, transaction
+from louver.trusted.executor import chosen_rows, federation, storage, transaction
 from louver.trusted.executor import select as queries
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import changing, flow, read_off, statement_parts
@@ -28,6 +28,7 @@ from louver.trusted.executor.postgres import lock_clause
 from louver.trusted.executor.postgres.lock_clause import Clause, Numbered, Query
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import refuse
+from louver.trusted.executor.row_writer import Removed
 from louver.trusted.executor.server_rows import MOST_BOUND
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import ChangePlan
@@ -106,8 +107,28 @@ def locked(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
     ]
     with clock.step("lock"):
         own = [context.catalog.by_id(tables[alias].id) for alias in aliases_locked]
-        rows = _locked(context, query, met, list(zip(own, row_ids, strict=True)), keys)
-    return Answer(rows, met.columns, -1, clock.times_ms, notices=notices)
+        chosen = _locked(context, query, met, list(zip(own, row_ids, strict=True)), keys)
+    rows = met.rows.take(chosen)
+    ids = [(t.id, each.take(chosen).to_pylist()) for t, each in zip(own, row_ids, strict=True)]
+    alive = lambda first: _alive(context, ids, first, rows.num_rows)  # noqa: E731
+    return Answer(rows, met.columns, -1, clock.times_ms, notices=notices, alive=alive)
+
+
+def _alive(
+    context: Context, held: Sequence[tuple[int, list[int]]], first: int, last: int
+) -> list[int]:
+    """Which rows from one on are as they were locked: a row that its own transaction has changed
+    has another number since.
+    """
+    numbers, removed = list(range(first, last)), context.state.cache(Removed).by_table
+    for table, ids in held:
+        gone = removed.get(table, set()).intersection(ids[number] for number in numbers)
+        if gone:
+            # Unless they are back since a savepoint.
+            rows = storage.whole(context.storage, context.catalog.by_id(table), [])
+            gone -= set(rows.column(ROW_ID).to_pylist())
+        numbers = [number for number in numbers if ids[number] not in gone]
+    return numbers
 
 
 def _table(context: Context, schema: str, name: str) -> Table:
@@ -163,9 +184,9 @@ def _locked(
     met: MetRows,
     row_ids: Sequence[tuple[Table, pa.Array]],
     keys: Sequence[int | str],
-) -> pa.Table:
-    """The rows of the answer whose rows could be locked, within LIMIT and OFFSET; no more are
-    locked than these need.
+) -> pa.Array:
+    """The numbers of the rows of the answer whose rows could be locked, within LIMIT and OFFSET;
+    no more are locked than these need.
     """
     limit = _number(context, query, query.limit, "LIMIT", keys)
     skipped = _number(context, query, query.offset, "OFFSET", keys) or 0
@@ -182,7 +203,7 @@ def _locked(
             known |= lock(context, table, sorted(wanted), query.clause)
             alive = [row for row in alive if ids[row] in known]
         chosen += alive
-    return met.rows.take(pa.array(chosen[skipped:most], pa.int64()))
+    return pa.array(chosen[skipped:most], pa.int64())
 
 
 def lock(context: Context, table: Table, row_ids: list[int], clause: Clause) -> set[int]:

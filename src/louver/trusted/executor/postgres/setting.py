@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import fold, keyword, quoted
 from louver.trusted.executor import settings as louver_settings
 from louver.trusted.executor import show as shown
 from louver.trusted.executor.answer import Answer
@@ -234,6 +234,15 @@ def _mode(context: Context, name: str) -> str:
     return ""
 
 
+def _drop_views(context: Context) -> None:
+    """Temporary views go first, which are the only objects of their schema beside tables."""
+    views = [quoted(item.name) for item in context.catalog.objects if item.temporary]
+    if views:
+        listed = ", ".join(f"pg_temp.{name}" for name in views)
+        (text,) = lexer.split(f"DROP VIEW {listed} CASCADE")
+        context.run(text, [])
+
+
 def discard(
     context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
@@ -249,8 +258,7 @@ def discard(
     if what in ("ALL", "TEMP", "TEMPORARY"):
         if context.in_transaction:
             context.local.temporary.keep()
-        if any(item.temporary for item in context.catalog.objects):
-            refuse("DISCARD of temporary views, types and sequences")
+        _drop_views(context)
         context.local.temporary.restore(({}, {}, {}))
         context.local.forget_types()
     if what in ("ALL", "SEQUENCES"):

@@ -32,12 +32,12 @@ _TABLES = "SELECT relname::text FROM pg_class WHERE oid >= 16384"
 _WORD = re.compile(r"\w+")
 #: A name that is written with escapes is not among the words.
 _ESCAPED = re.compile(r"\bu&", re.IGNORECASE)
-#: Words of statements other than queries.
+#: Words of statements other than queries, and the one that gives the private database's name.
 _ORDERS = frozenset(
-    "alter analyze analyse call checkpoint close cluster comment copy create deallocate declare"
-    " delete discard do drop execute explain fetch grant import insert into listen load lock merge"
-    " move notify prepare reassign refresh reindex release reset revoke rollback savepoint security"
-    " set show truncate unlisten update vacuum".split()
+    "alter analyze analyse call checkpoint close cluster comment copy create current_catalog"
+    " deallocate declare delete discard do drop execute explain fetch grant import insert into"
+    " listen load lock merge move notify prepare reassign refresh reindex release reset revoke"
+    " rollback savepoint security set show truncate unlisten update vacuum".split()
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from louver.names import folded_sql
+from louver.trusted.vault.catalog import TEMPORARY
 
 _OURS = r"n.nspname !~ '^pg_(catalog|toast|temp_)' AND n.nspname <> 'information_schema'"
 _IS_TABLE = f"{folded_sql('n.nspname::text')} = $1 AND {folded_sql('c.relname::text')} = $2"
@@ -18,6 +19,9 @@ _OWNING = (
     " WHERE q.oid = e.refobjid AND a.attnum = e.refobjsubid)"
 )
 _PLACE = "format('%I.%I', n.nspname, c.relname)"
+_IS_TEMPORARY = "n.oid = pg_my_temp_schema()"
+#: Temporary views have the schema that the catalog gives them.
+_SCHEMA = f"CASE WHEN {_IS_TEMPORARY} THEN '{TEMPORARY}' ELSE n.nspname::text END"
 #: Kind, schema, name, number, what else is needed to print it, and a text that changes with it.
 OBJECTS = rf"""
 SELECT * FROM (
@@ -54,10 +58,10 @@ SELECT 'INDEX', n.nspname::text, c.relname::text, c.oid, pg_get_indexdef(c.oid),
     AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = c.oid)
     AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid)
 UNION ALL
-SELECT 'VIEW', n.nspname::text, c.relname::text, c.oid, '', concat_ws(' ', pg_get_viewdef(c.oid),
+SELECT 'VIEW', {_SCHEMA}, c.relname::text, c.oid, '', concat_ws(' ', pg_get_viewdef(c.oid),
     c.reloptions::text, (SELECT string_agg(d.oid::text, ' ') FROM pg_attrdef AS d
     WHERE d.adrelid = c.oid))
-{_FROM} WHERE {_OURS} AND c.relkind = 'v'
+{_FROM} WHERE ({_OURS} OR {_IS_TEMPORARY} AND c.relname !~ '^louver_') AND c.relkind = 'v'
 ) AS objects ORDER BY 4
 """
 #: A name that several functions have stands with its arguments. Those that come with a type, or
@@ -95,7 +99,7 @@ ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
 WHERE {_OURS} AND n.nspname <> 'public'
 """
 RELATION = f"""
-SELECT c.oid {_FROM} WHERE n.nspname = $1 AND c.relname = $2
+SELECT c.oid {_FROM} WHERE {_SCHEMA} = $1 AND c.relname = $2
     AND position(c.relkind::text IN $3) > 0
 """
 _OF = f"{_FROM} JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0"

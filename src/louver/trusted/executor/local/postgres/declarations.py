@@ -207,7 +207,8 @@ def view(connection: PostgresConnection, oid: int) -> str:
     """CREATE VIEW."""
     row = fetched(
         connection,
-        "SELECT n.nspname::text, c.relname::text, pg_get_viewdef(c.oid),"
+        "SELECT CASE WHEN n.oid = pg_my_temp_schema() THEN 'pg_temp' ELSE n.nspname::text END,"
+        " c.relname::text, pg_get_viewdef(c.oid),"
         " array_to_string(c.reloptions, ', '), (SELECT count(*) FROM pg_attrdef"
         " WHERE adrelid = c.oid) FROM pg_class AS c"
         " JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = $1",

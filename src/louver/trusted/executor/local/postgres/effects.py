@@ -42,6 +42,8 @@ _OF_SERVERS = re.compile(
     r"|shmem_\w+|backend_memory_contexts|aios|wait_events)"
 )
 _VOLATILE = "v"
+#: It gives the name of the private database, whose function of that name gives the server's.
+_CURRENT_CATALOG = "CURRENT_CATALOG (write current_database() instead)"
 #: The schemas of PostgreSQL's own tables.
 SCHEMAS_OF_CATALOGS = ("pg_catalog", "information_schema", "pg_toast")
 _UNSUPPORTED, _SYNTAX = "0A000", "42601"
@@ -88,6 +90,8 @@ def refused(reach: Reach, is_quiet: Callable[[str], bool]) -> str:
         schema not in SCHEMAS_OF_CATALOGS for schema, _ in reach.relations
     ):
         return "A column that PostgreSQL has in every table (ctid, xmin, tableoid …)"
+    if read.names_database:
+        return _CURRENT_CATALOG
     for schema, name in reach.relations:
         if schema == SCHEMAS_OF_CATALOGS[0] and _OF_SERVERS.fullmatch(name):
             return f"A query of {name}"

@@ -267,6 +267,11 @@ class PostgresLocalEngine(PostgresRehearsals):
             for text in self._limits.values():
                 self.binder.execute(text)
             self.last_columns, rows = self.binder.fetch_described(sql, parameters)
+            if any(self._is_of_rows(type_) for _, type_ in self.last_columns):
+                from louver.trusted.executor.local.postgres import readable
+
+                text = readable.as_text(self.binder.raw, sql)
+                rows = self.binder.fetch_arrow(text, parameters)
         return rows
 
     def arrow_field(self, type_: str) -> pa.Field:

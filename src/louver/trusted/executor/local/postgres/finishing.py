@@ -135,7 +135,8 @@ def _dropped(views: Sequence[HomeObject], targets: Mapping[Home, str]) -> list[s
         # Of several functions of a name each has its arguments in it.
         name = view.name if "(" in view.name else quoted(view.name)
         kind = "VIEW" if view.kind == "VIEW" else "ROUTINE"
-        texts.append(f"DROP {kind} {quoted(view.schema or 'public')}.{name}")
+        schema = "pg_temp" if view.temporary else quoted(view.schema or "public")
+        texts.append(f"DROP {kind} {schema}.{name}")
     return [*texts, *(f"DROP TABLE {target}" for target in targets.values())]
 
 

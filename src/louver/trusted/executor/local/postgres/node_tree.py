@@ -33,6 +33,8 @@ _FUNCTIONS = frozenset({
 })  # fmt: skip
 _OPERATORS = frozenset({":opno"})
 _SELECT, _ROW_MARK = "1", "ROWMARKCLAUSE"
+#: CURRENT_CATALOG's number among the values that SQL has words for.
+_CURRENT_CATALOG = "13"
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class Read:
     locks: bool = False
     #: whether it reads columns that PostgreSQL has in every table, such as ctid
     reads_system: bool = False
+    #: whether it has the name of the database by a word that is not a function's
+    names_database: bool = False
     #: how many queries were met
     queries: int = 0
 
@@ -67,6 +71,7 @@ class Read:
         self.modifies_within |= other.modifies_within or not other.only_selects
         self.locks |= other.locks
         self.reads_system |= other.reads_system
+        self.names_database |= other.names_database
 
 
 def read(text: str) -> Read:
@@ -106,6 +111,8 @@ def _take(results: Read, label: str, name: str, word: str) -> None:
         results.queries += 1
     elif label == "VAR" and name == ":varattno":
         results.reads_system |= word.startswith("-")
+    elif label == "SQLVALUEFUNCTION" and name == ":op":
+        results.names_database |= word == _CURRENT_CATALOG
     if not word.isdecimal() or word == "0":
         return
     if label == "RANGETBLENTRY" and name == ":relid":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -12,7 +13,13 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor.local.local import Parameters, Source, Statements, SystemNames
+from louver.trusted.executor.local.local import (
+    Described,
+    Parameters,
+    Source,
+    Statements,
+    SystemNames,
+)
 from louver.trusted.executor.local.postgres import bodies, dependence, effects, keys, node_tree
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
@@ -23,6 +30,7 @@ from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
 _BODY = "louver_body"
+_NAMED = re.compile(r'"(.+?)(\[\])*"')
 _FIRST_OF_USERS = 16_384
 _MOST_ARGUMENTS = 100
 #: PostgreSQL's own functions that run a text, or read what a text or number names.
@@ -126,9 +134,7 @@ class PostgresStatements(Statements):
         """See `Statements`."""
         return {fold(name) for _, name in self.reach(sql).relations}
 
-    def prepared(
-        self, sql: str, declared: Sequence[str]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def prepared(self, sql: str, declared: Sequence[str]) -> tuple[tuple[str, ...], Described]:
         """See `Statements`."""
         raw, own = self._binder.raw, list[int]()
         with self._binder.guarded(), translated(sql):
@@ -138,7 +144,7 @@ class PostgresStatements(Statements):
                 # A type that is not known yet is what the statement makes of it.
                 own = [0 if fold(t) == "unknown" else n for t, n in zip(declared, own, strict=True)]
             types, columns = raw.describe(sql, own)
-        return tuple(self._type_names(types)), tuple(column[0] for column in columns)
+            return tuple(self._type_names(types)), self._binder.described(columns)
 
     def coerced(self, expressions: Sequence[str], types: Sequence[str]) -> pa.Table:
         """See `Statements`; by EXECUTE, which coerces as an assignment does."""
@@ -160,6 +166,12 @@ class PostgresStatements(Statements):
             return drawn or effects.refused(reach, partial(bodies.only_computes, self._binder))
         except errors.Error as error:
             return effects.of_utility(error)
+
+    def names_row_type(self, error: errors.Error) -> bool:
+        """See `Statements`."""
+        name = _NAMED.search(error.message)
+        sql = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
+        return name is not None and self._binder.fetchall(sql, [name[1]]) == [(True,)]
 
     def depends_on_rows_alone(self, sql: str) -> bool:
         """See `Statements`; by the analyser's tree."""

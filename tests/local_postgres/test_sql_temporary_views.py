@@ -1,0 +1,112 @@
+"""Temporary views of stored tables in PostgreSQL's language: nothing of them is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.local_postgres.twin import PostgresTwin
+
+
+@pytest.fixture
+def twin() -> Iterator[PostgresTwin]:
+    opened = PostgresTwin()
+    for sql in (
+        "CREATE TABLE t (a int ENC, b text ENC, c int)",
+        "INSERT INTO t VALUES (1, 'x', 10), (2, 'y', 20), (3, 'z', 30)",
+        "CREATE TEMP VIEW v AS SELECT a, b FROM t WHERE a > 1",
+        "CREATE TEMP VIEW w (d, n) AS SELECT a + 1, count(*) FROM v GROUP BY a",
+    ):
+        opened.run(sql)
+    yield opened
+    opened.close()
+
+
+def _refused(twin: PostgresTwin, sql: str, code: str) -> None:
+    own = twin.on_louver(sql)
+    assert getattr(own.error, "code", "") == code, sql
+
+
+def test_they_are_read_replaced_and_dropped(twin: PostgresTwin) -> None:
+    for sql in (
+        "SELECT * FROM v ORDER BY a", "SELECT * FROM pg_temp.v ORDER BY a",
+        "SELECT * FROM public.v",
+        "SELECT * FROM w JOIN t ON d = a + 1 ORDER BY d",
+        "SELECT relname, relkind FROM pg_class WHERE relname IN ('v', 'w') ORDER BY 1",
+        "SELECT pg_get_viewdef('w'::regclass)",
+        "SELECT schemaname ~ '^pg_temp' FROM pg_views WHERE viewname = 'v'",
+        "CREATE TEMP VIEW v AS SELECT 1 AS a", "CREATE OR REPLACE TEMP VIEW v AS SELECT 1 AS z",
+        "CREATE OR REPLACE TEMP VIEW v AS SELECT a, b, c FROM t WHERE c < 30",
+        "SELECT * FROM v ORDER BY a", "SELECT * FROM w ORDER BY d",
+        "ALTER TABLE t RENAME COLUMN b TO bb", "SELECT * FROM v ORDER BY a",
+        "ALTER TABLE t DROP COLUMN bb", "ALTER TABLE t RENAME TO renamed",
+        "SELECT * FROM w ORDER BY d", "ALTER VIEW w RENAME TO w2", "SELECT * FROM w2 ORDER BY d",
+        "CREATE TEMP TABLE tt AS SELECT * FROM w2", "SELECT * FROM tt JOIN w2 USING (d) ORDER BY d",
+        "CREATE TEMP RECURSIVE VIEW r (n) AS VALUES (1) UNION ALL SELECT n + 1 FROM r WHERE n < 4",
+        "SELECT * FROM r", "DROP VIEW v", "DROP TABLE renamed", "DROP TABLE renamed CASCADE",
+        "SELECT * FROM v", "SELECT * FROM w2",
+    ):  # fmt: skip
+        twin.run(sql)
+
+
+def test_they_go_with_transactions_and_sessions(twin: PostgresTwin) -> None:
+    for sql in (
+        "BEGIN", "CREATE TEMP VIEW x AS SELECT b FROM v", "SELECT * FROM x ORDER BY b",
+        "DROP VIEW w", "SELECT * FROM x ORDER BY b", "ROLLBACK",
+        "SELECT * FROM x", "SELECT * FROM w ORDER BY d",
+        "BEGIN", "SAVEPOINT s", "CREATE OR REPLACE TEMP VIEW v AS SELECT a, b FROM t",
+        "SELECT * FROM v ORDER BY a", "ROLLBACK TO s", "SELECT * FROM v ORDER BY a", "COMMIT",
+        "BEGIN", "DISCARD TEMP", "SELECT * FROM v", "ROLLBACK", "SELECT * FROM v ORDER BY a",
+        "BEGIN READ ONLY", "CREATE TEMP VIEW x AS SELECT 1 AS one", "ROLLBACK",
+        "DISCARD TEMP", "SELECT * FROM v", "CREATE TEMP VIEW v AS SELECT 1 AS one",
+        "SELECT * FROM v", "DISCARD ALL", "SELECT * FROM v",
+    ):  # fmt: skip
+        twin.run(sql)
+    assert not [o for o in twin.louver._session.context.catalog.objects if o.temporary]
+
+
+def test_nothing_of_them_is_stored(twin: PostgresTwin) -> None:
+    other = PostgresTwin(beside=twin)
+    try:
+        # Plaintext's other session has temporary views of its own.
+        other.run("SELECT * FROM v")
+        other.run("CREATE TABLE u (k int ENC)")
+        other.run("INSERT INTO t VALUES (4, 'k', 40)")
+        twin.run("SELECT * FROM v ORDER BY a")
+        twin.run("SELECT * FROM w, u")
+    finally:
+        other.close()
+    twin.reopen()
+    assert twin.on_louver("SELECT * FROM v").state == "42P01"
+
+
+def test_the_flow_rule_looks_through_them(twin: PostgresTwin) -> None:
+    twin.run("CREATE TABLE plain (n int)")
+    for sql in ("INSERT INTO plain SELECT a FROM v",
+                "INSERT INTO plain SELECT c FROM t WHERE b IN (SELECT b FROM v)",
+                "INSERT INTO plain SELECT n FROM w"):  # fmt: skip
+        _refused(twin, sql, "leak.flow")
+    twin.run("CREATE TABLE made AS SELECT * FROM v")
+    assert twin.louver._session.context.catalog.table("public", "made").columns[1].encrypted
+    twin.run("SELECT * FROM made ORDER BY a")
+
+
+def test_what_is_refused_changes_nothing(twin: PostgresTwin) -> None:
+    twin.run("CREATE TEMP TABLE tt (d int)")
+    for sql, code in (
+        ("CREATE TEMP VIEW x AS SELECT * FROM tt", "sql.unsupported"),
+        ("CREATE OR REPLACE TEMP VIEW v AS SELECT d AS a, 'k' AS b FROM tt", "sql.unsupported"),
+        ("CREATE VIEW x AS SELECT * FROM v", "sql.unsupported"),
+        ("CREATE VIEW x AS SELECT * FROM tt", "sql.unsupported"),
+        ("CREATE VIEW pg_temp.x AS SELECT 1 AS a", "sql.unsupported"),
+        ("INSERT INTO v VALUES (5, 'q')", "sql.unsupported"),
+        ("DELETE FROM v", "sql.unsupported"),
+        ("COMMENT ON VIEW v IS 'x'", "sql.unsupported"),
+        ("CREATE TABLE v (a int)", "table.temporary"),
+        ("CREATE TEMP VIEW t AS SELECT 1 AS a", "table.temporary"),
+    ):
+        _refused(twin, sql, code)
+        for query in ("SELECT * FROM v ORDER BY a", "SELECT * FROM x", "SELECT * FROM t ORDER BY a",
+                      "SELECT count(*) FROM pg_class WHERE relname = 'x'"):  # fmt: skip
+            twin.run(query)
