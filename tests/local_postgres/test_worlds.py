@@ -8,6 +8,7 @@ from tests.generated import SEED, SOAK
 from tests.local_postgres import worlds
 
 SESSIONS = 1 if SOAK == 1 else 10 * SOAK
+LENGTH = 50
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 def test_worlds_look_the_same(profile: str) -> None:
     ran = 0
     for session in range(SESSIONS):
-        differences, count = worlds.play(profile, SEED + session, 40)
-        assert not differences, "\n".join(differences)
-        ran += count
-    assert ran > 15 * SESSIONS
+        played = worlds.play(profile, SEED + session, LENGTH)
+        assert not played.differences, "\n".join(played.differences)
+        ran += played.ran
+    assert ran > LENGTH // 2 * SESSIONS
