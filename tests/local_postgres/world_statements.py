@@ -45,7 +45,7 @@ class Statements:
         self.pending = deque(self._schema())
 
     def _schema(self) -> list[Act]:
-        texts = [self.create("t0"), self.create("t1", "t0")]
+        texts = [world_productions.ASIDE, self.create("t0"), self.create("t1", "t0")]
         for name in ("t0", "t1"):
             texts.append(f"CREATE VIEW v{name} AS SELECT * FROM {name}")
         return [Act(text) for text in texts]
