@@ -268,12 +268,10 @@ def _closing(words: Words, position: int) -> int:
 def _conflict(words: Words, first: int) -> int:
     position = words.find("ON", first)
     while position >= 0:
-        if words.keyword(position + 1) == "CONFLICT" and words.keyword(position + 2) in (
-            "(",
-            "DO",
-            "WHERE",
-        ):
-            return position
+        if words.keyword(position + 1) == "CONFLICT":
+            behind = words.keyword(position + 2), words.keyword(position + 3)
+            if behind[0] in ("(", "DO", "WHERE") or behind == ("ON", "CONSTRAINT"):
+                return position
         position = words.find("ON", position + 1)
     return -1
 
