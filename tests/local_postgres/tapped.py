@@ -44,10 +44,10 @@ class WatchedEngine(PostgresEngine):
         return other
 
     def _live(self, *, within: bool = False) -> postgres.Session:
-        session = super()._live(within=within)
+        session: Any = super()._live(within=within)
         if not isinstance(session, _Watched):
             session = self._session = cast(postgres.Session, _Watched(session, self.trips))
-        return session
+        return cast(postgres.Session, session)
 
 
 class _Watched:
@@ -215,8 +215,10 @@ class ServerCrossing(Crossing):
         if isinstance(message, Statement) and message.sql.startswith(_CALLS):
             self._last = message
             yield ("statement", message.kind, message.sql)
-            yield [self.mask(value) if isinstance(value, str) else self.mask(value.to_bytes(8, "big", signed=True))
-                   for value in message.constants]  # fmt: skip
+            yield [
+                self.mask(v.to_bytes(8, "big", signed=True) if isinstance(v, int) else v)
+                for v in message.constants
+            ]
             return
         if isinstance(message, Rows) and message.table.schema == _MESSAGES:
             yield [[self.mask(value) for value in c.to_pylist()] for c in message.table.columns]

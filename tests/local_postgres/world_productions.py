@@ -30,8 +30,9 @@ def upsert(drawn: Statements, _: int) -> Drawn:
         return insert(drawn, 0)
     column = drawn.random.choice(columns)
     new = drawn.random.choice((drawn.value(column), f"excluded.{column.name}"))
+    target = drawn.random.choice((f"({columns[1].name})", f"ON CONSTRAINT {name}_pkey"))
     return (
-        f"INSERT INTO {name} AS t VALUES ({drawn.values(columns)}) ON CONFLICT ({columns[1].name})"
+        f"INSERT INTO {name} AS t VALUES ({drawn.values(columns)}) ON CONFLICT {target}"
         f" DO UPDATE SET {column.name} = {new}{returning(drawn, columns)}"
     )
 
@@ -244,9 +245,8 @@ def advisory(drawn: Statements, client: int) -> Drawn:
              f"SELECT * FROM {name} WHERE pg_try_advisory_xact_lock({column.name})")
         )  # fmt: skip
     if random.random() < 0.3:
-        text = f"SELECT pg_try_advisory_lock{shared}($1)"
-        return [Act(text, (number,), client=client),
-                Act(f"SELECT pg_advisory_unlock{shared}($1)", (number,), client=client)]  # fmt: skip
+        names = (f"pg_try_advisory_lock{shared}", f"pg_advisory_unlock{shared}")
+        return [Act(f"SELECT {name}($1)", (number,), client=client) for name in names]
     return random.choice(
         (f"SELECT pg_try_advisory_lock{shared}({number})",
          f"SELECT pg_advisory_unlock{shared}({number})", "SELECT pg_advisory_unlock_all()",
@@ -367,7 +367,8 @@ def define(drawn: Statements, _: int) -> Drawn:
     if draw < 0.8:
         return f"CREATE TABLE made{number} AS SELECT {few} FROM {name} AS t"
     if draw < 0.9:
-        return f"CREATE VIEW w{number} AS SELECT {few} FROM {name} AS t WHERE {drawn.condition(columns)}"
+        condition = drawn.condition(columns)
+        return f"CREATE VIEW w{number} AS SELECT {few} FROM {name} AS t WHERE {condition}"
     if column.is_secret:
         change = random.choice((f"SET DEFAULT {drawn.value(column)}", "DROP DEFAULT"))
         return f"ALTER TABLE {name} ALTER COLUMN {column.name} {change}"

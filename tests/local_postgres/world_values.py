@@ -28,7 +28,9 @@ POOLS: dict[str, tuple[list[str], list[str]]] = {
         [f"date '2020-01-{2 * i:02}'" for i in _NUMBERS],
         [f"date '1999-05-{2 * i + 7:02}'" for i in _NUMBERS],
     ),
-    "uuid": ([_UUID.format(2 * i) for i in _NUMBERS], [_UUID.format(700 + 3 * i) for i in _NUMBERS]),
+    "uuid": (
+        [_UUID.format(2 * i) for i in _NUMBERS], [_UUID.format(700 + 3 * i) for i in _NUMBERS],
+    ),
     "timestamp": (
         [f"timestamp '2020-01-{2 * i:02} 10:00:00'" for i in _NUMBERS],
         [f"timestamp '1999-05-{2 * i + 7:02} 11:30:00.25'" for i in _NUMBERS],

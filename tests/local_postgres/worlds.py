@@ -29,9 +29,14 @@ from tests.local_postgres.world_values import Act, data, parameter, rendered
 from tests.postgres import servers
 from tests.worlds.world import aligned
 
+Draw = Callable[[Random], Statements]
+"""What draws the statements of a session."""
 _PATIENCE_S = 20.0
 _numbers = itertools.count()
-_WAITING = "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.datname = $1 WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datid = d.oid)"
+_WAITING = (
+    "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
+    " (SELECT pid FROM pg_stat_activity WHERE datname = $1)"
+)
 
 
 class World:
@@ -70,8 +75,9 @@ class World:
             tap.trips.clear()
         return results
 
-    def run(self, act: Act) -> object:
-        """Run a statement; its error's code, or how many rows it gave."""
+    def run(self, said: Act | str) -> object:
+        """Run a statement; its error's code and SQLSTATE, or how many rows it gave."""
+        act = Act(said) if isinstance(said, str) else said
         self._statements += 1
         with aligned(f"{self._seed} {self._statements}"), self._alongside(act.during):
             return self._outcome(act)
@@ -147,9 +153,7 @@ class Played:
     drawn: dict[str, int] = field(default_factory=dict)
 
 
-def play(
-    profile: str, seed: int, length: int, draw: Callable[[Random], Statements] = Statements
-) -> Played:
+def play(profile: str, seed: int, length: int, draw: Draw = Statements) -> Played:
     """One session of each world."""
     drawn, played = draw(Random(seed)), Played()
     with both(profile, str(seed)) as (first, second):
