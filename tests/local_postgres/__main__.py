@@ -1,4 +1,4 @@
-"""Long runs of two worlds: ``python -m tests.local_postgres --statements 1000 --profile sealed``."""
+"""Long runs of two worlds: ``python -m tests.local_postgres --statements 999 --profile sealed``."""
 
 from __future__ import annotations
 

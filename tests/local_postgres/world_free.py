@@ -17,6 +17,9 @@ _HIDDEN = "g"
 """The first letter of tables whose columns do not even show which rows were touched."""
 #: Whose NULL is as long as a value: where lengths differ, the random order shows.
 _TYPES = ("integer", "integer", "bigint", "text", "date")
+#: Its values are equal where they are equal in the other world: its codes may show that, and must
+#: not show which other column has such a value.
+_EQUAL = Column("⟨name⟩equal", "integer", is_secret=True)
 
 
 class Free(Statements):
@@ -43,11 +46,16 @@ class Free(Statements):
         self.tables[name] = columns
         self.ceilings = [f" MAY REVEAL {ceiling}"]
         items = [f"{c.name} {c.type} ENC MAY REVEAL {ceiling}" for c in columns[1:]]
+        if name[0] != _HIDDEN:
+            columns.append(_EQUAL)
+            items.append(f"{_EQUAL.name} {_EQUAL.type} ENC MAY REVEAL equality")
         return f"CREATE TABLE {name} (p {columns[0].type}, {', '.join(items)})"
 
     def value(self, column: Column) -> str:
         if column.type == "smallint":
             return "5"
+        if column == _EQUAL:
+            return f"⟨integer {self.random.randrange(COUNT)}⟩"
         return super().value(column)
 
     def mark(self, type_: str) -> str:
@@ -118,6 +126,8 @@ def update_from(drawn: Free, _: int) -> Drawn:
 def delete(drawn: Free, _: int) -> Drawn:
     """By the plain column."""
     name, columns = drawn.pick()
+    if _EQUAL in columns and drawn.random.random() < 0.4:
+        return f"DELETE FROM {name} AS t WHERE t.{_EQUAL.name} = {drawn.value(_EQUAL)}"
     return f"DELETE FROM {name} AS t WHERE {drawn.by_plain()}{returning(drawn, columns)}"
 
 
@@ -133,9 +143,21 @@ def query(drawn: Free, client: int) -> Drawn:
     """Any query: nothing of it is decided by the server."""
     random = drawn.random
     kinds = (productions.query, productions.query, productions.join, productions.aggregate)
-    if random.random() < 0.7:
+    if random.random() < 0.6:
         return random.choice(kinds)(drawn, client)
     name, columns = drawn.pick()
+    others = [c for c in columns[1:] if c.type == "integer" and c != _EQUAL]
+    if _EQUAL in columns and others and random.random() < 0.6:
+        equal, other = _EQUAL.name, random.choice(others).name
+        return random.choice(
+            (f"SELECT * FROM {name} WHERE {equal} = (SELECT max({other}) FROM {name})",
+             f"SELECT * FROM {name} WHERE {equal} IN (SELECT {other} FROM {name} WHERE p < 5)",
+             f"SELECT * FROM {name} AS t JOIN {name} AS o ON t.{equal} = o.{other}",
+             f"SELECT {equal}, count(*) FROM {name} GROUP BY 1",
+             f"SELECT * FROM {name} WHERE {equal} = {drawn.value(_EQUAL)} AND {equal} <> {other}",
+             f"SELECT * FROM {name} WHERE {equal} = {drawn.value(_EQUAL)}"
+             f" AND {other} = (SELECT min({other}) FROM {name})")
+        )  # fmt: skip
     column, condition = random.choice(columns), drawn.condition(columns)
     return random.choice(
         (f"SELECT {column.name}, count(*) FROM {name} AS t GROUP BY 1",
@@ -191,13 +213,13 @@ def define(drawn: Free, _: int) -> Drawn:
     fresh = Column(f"⟨name⟩n{number}", random.choice(_TYPES), is_secret=True)
     ceiling = "size" if name[0] == _HIDDEN else "access"
     default = f" DEFAULT {drawn.value(fresh)}" if random.random() < 0.5 else ""
-    column = random.choice(columns[1:])
+    column = random.choice([c for c in columns[1:] if c != _EQUAL])
     draw = random.random()
     if draw < 0.3:
         columns.append(fresh)
         enc = f"ENC MAY REVEAL {ceiling}"
         return f"ALTER TABLE {name} ADD COLUMN {fresh.name} {fresh.type} {enc}{default}"
-    if draw < 0.4 and len(columns) > 3:
+    if draw < 0.4 and len(columns) > 3 and columns[-1] != _EQUAL:
         return f"ALTER TABLE {name} DROP COLUMN {columns.pop().name} CASCADE"
     if draw < 0.5 and column.type == "integer":
         change = random.choice(("bigint", f"integer USING {column.name} + 1"))
