@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import louver
 from louver import errors
+from louver.wire.messages import Statement
 from tests import shared
+from tests.inside import context_of
 from tests.local_postgres.twin import PostgresTwin
 
 NEXT = "SELECT id FROM jobs WHERE state = 'new' ORDER BY id LIMIT {} FOR UPDATE SKIP LOCKED"
@@ -140,3 +144,39 @@ def test_a_query_that_depends_on_the_statement_is_refused(twin: PostgresTwin) ->
         with pytest.raises(errors.Error) as caught:
             twin.louver.execute(sql)
         assert caught.value.code == "postgres.refused", sql
+
+
+@pytest.mark.parametrize(("where", "looks_up"), [
+    ("a IN (SELECT a FROM t WHERE p = 2 FOR UPDATE)", True),
+    ("t.a = (SELECT u.a FROM t AS u WHERE p = 2 FOR UPDATE) AND x <> 'q'", True),
+    ("p IN (SELECT p FROM t WHERE b = 6 FOR UPDATE)", True),
+    # Of b the server must not tell which are equal.
+    ("a IN (SELECT b FROM t WHERE p = 2 FOR UPDATE)", False),
+    ("a = (SELECT b FROM t WHERE p = 1 FOR UPDATE)", False),
+    ("a = (SELECT b AS a FROM t WHERE p = 1 FOR UPDATE)", False),
+    ("a IN (SELECT a + 1 FROM t WHERE p = 2 FOR UPDATE)", False),
+    ("b + a IN (SELECT a FROM t WHERE p = 2 FOR UPDATE)", False),
+    ("a = (SELECT a FROM t WHERE p = 2 FOR UPDATE) + 1", False),
+    ("a IN (SELECT u.b FROM t JOIN t AS u ON t.p = u.p WHERE u.p = 2 FOR UPDATE OF t)", False),
+])  # fmt: skip
+def test_rows_are_looked_up_by_what_the_server_has_of_them(
+    monkeypatch: pytest.MonkeyPatch, where: str, looks_up: bool
+) -> None:
+    """A code that is sent again shows that the values are equal."""
+    twin = PostgresTwin()
+    twin.both(
+        "CREATE TABLE t (p integer PRIMARY KEY, a integer ENC MAY REVEAL equality,"
+        " b integer ENC MAY REVEAL access, x text ENC)"
+    )
+    twin.both("INSERT INTO t VALUES (1, 5, 6, 'a'), (2, 6, 6, 'b'), (3, 6, 7, 'c')")
+    engine, sent = context_of(twin.louver).engine, list[str]()
+    run = engine.query
+
+    def noted(statement: Statement) -> pa.Table:
+        sent.append(statement.sql)
+        return run(statement)
+
+    monkeypatch.setattr(engine, "query", noted)
+    assert not twin.differs(f"UPDATE t SET x = x || 'y' WHERE {where} RETURNING p")
+    assert any(re.search(r'"p" IN|q_[0-9a-f]{12} (IN|=) ', sql) for sql in sent) == looks_up
+    twin.close()

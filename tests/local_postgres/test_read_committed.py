@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -280,3 +281,17 @@ def test_a_key_that_is_not_seen_yet(
     same(second, f"BEGIN ISOLATION LEVEL {level}", ALL, "UPDATE t SET n = 31 WHERE id = 3")
     same(first, "INSERT INTO t VALUES (5, 50, 'e')")
     same(second, upsert, ALL, "COMMIT", ALL)
+
+
+@pytest.mark.parametrize("insert", [
+    "INSERT INTO t VALUES (NULL, 1, 'z') ON CONFLICT DO NOTHING",
+    "INSERT INTO t VALUES (1, 1, 'z') ON CONFLICT (id) DO UPDATE SET id = 2",
+])  # fmt: skip
+def test_what_rows_at_hand_break_is_no_race(
+    twins: tuple[PostgresTwin, PostgresTwin], insert: str
+) -> None:
+    first, _ = twins
+    same(first, "BEGIN", "INSERT INTO t VALUES (7, 7, 'g')")
+    begun = time.monotonic()
+    same(first, insert, "ROLLBACK")
+    assert time.monotonic() - begun < 10  # it is not tried again and again

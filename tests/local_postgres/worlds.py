@@ -1,205 +1,135 @@
 """Two worlds in PostgreSQL's language: sessions that differ in secrets only.
 
 The values of one world correspond to those of the other by their order, so whatever a ceiling may
-show is the same in both; the names of ENC columns differ too. What crosses is compared as by
-`tests/worlds/crossing.py`.
+show is the same in both; the names of ENC columns differ too, and those of channels, savepoints,
+cursors and prepared statements. What crosses is compared as by `tests/worlds/crossing.py`, and so
+is each round trip.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from louver import errors
+from louver._rust import postgres
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault.keyring import KeyRing
-from louver.wire.tap import Tap
 from tests import shared
+from tests.local_postgres.tapped import ServerCrossing, ServerTap
+from tests.local_postgres.world_statements import Statements
+from tests.local_postgres.world_values import Act, data, parameter, rendered
 from tests.postgres import servers
-from tests.worlds.crossing import Crossing
 from tests.worlds.world import aligned
 
-#: Corresponding values by type, in order, and none beside another: what is below one is never one.
-#: Texts are as long in both worlds.
-_POOLS: dict[str, tuple[list[str], list[str]]] = {
-    "integer": ([str(10 * i) for i in range(1, 12)], [str(1_000 + 37 * i) for i in range(1, 12)]),
-    "bigint": ([str(3 * i) for i in range(1, 12)], [str(10**7 + 5 * i) for i in range(1, 12)]),
-    "text": ([f"'{c}a'" for c in "abcdefghijk"], [f"'{c}x'" for c in "klmnopqrstu"]),
-    "numeric(10,2)": ([f"{i}.25" for i in range(1, 12)], [f"{70 + i}.5" for i in range(1, 12)]),
-    "date": (
-        [f"date '2020-01-{2 * i:02}'" for i in range(1, 12)],
-        [f"date '1999-05-{2 * i + 7:02}'" for i in range(1, 12)],
-    ),
-}  # fmt: skip
-_SIGNS = ("=", "=", "=", "<", ">=", "<>")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its name and, if it is ENC, the first letter of its name in each world."""
-
-    name: str
-    type: str
-    is_secret: bool
+Draw = Callable[[Random], Statements]
+"""What draws the statements of a session."""
+_PATIENCE_S = 20.0
+_numbers = itertools.count()
+_WAITING = (
+    "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
+    " (SELECT pid FROM pg_stat_activity WHERE datname = $1)"
+)
 
 
 class World:
-    """One of the two sessions."""
+    """Clients of one database."""
 
-    def __init__(self, number: int, profile: str, seed: str) -> None:
-        self._tap, self._seed, self._statements = Tap(servers.new_engine()), seed, 0
+    def __init__(self, number: int, profile: str, seed: str, clients: int = 2) -> None:
+        self._seed, self._statements = seed, 0
+        self._database = f"world_{next(_numbers)}"
+        self.number, self._crossing = number, ServerCrossing()
+        self._taps = list[ServerTap]()
+        self.connections = list[Connection]()
+        self._admin: postgres.Session | None = None
         with aligned(seed):
-            ring = KeyRing.open(shared.key_file())
-            session = Session(self._tap, ring, Policy(profile), language="postgres")
-        self.connection = Connection(session)
-        self.number, self.crossing = number, Crossing()
-        self._read = 0
+            for _ in range(clients):
+                tap = ServerTap.at(servers.database_url(self._database))
+                ring = KeyRing.open(shared.key_file())
+                session = Session(tap, ring, Policy(profile), language="postgres")
+                self._taps.append(tap)
+                self.connections.append(Connection(session))
         self.crossed()
+
+    def close(self) -> None:
+        """End all clients."""
+        for connection in self.connections:
+            connection.close()
+        if self._admin is not None:
+            self._admin.close()
 
     def crossed(self) -> list[object]:
         """What has crossed since it was asked last."""
-        new, self._read = self._tap.records[self._read :], len(self._tap.records)
-        return list(self.crossing.seen(new))
+        results = list[object]()
+        for tap in self._taps:
+            results += self._crossing.seen(tap.records)
+            results += self._crossing.trips(tap.trips)
+            tap.records.clear()
+            tap.trips.clear()
+        return results
 
-    def run(self, text: str, values: Sequence[object] = ()) -> object:
-        """Run a statement; its error's code, or how many rows it gave."""
+    def run(self, said: Act | str) -> object:
+        """Run a statement; its error's code and SQLSTATE, or how many rows it gave."""
+        act = Act(said) if isinstance(said, str) else said
         self._statements += 1
-        given = [self.value(item) if isinstance(item, tuple) else item for item in values]
-        with aligned(f"{self._seed} {self._statements}"):
-            try:
-                cursor = self.connection.execute(self.rendered(text), given)
-                return len(cursor.fetchall()) if cursor.description else cursor.rowcount
-            except errors.Error as error:
-                return error.code
+        with aligned(f"{self._seed} {self._statements}"), self._alongside(act.during):
+            return self._outcome(act)
 
-    def value(self, item: tuple[str, int]) -> object:
-        """A value of a pool, of integers or texts, in Python."""
-        type_, position = item
-        text = _POOLS[type_][self.number][position]
-        return text.strip("'") if type_ == "text" else int(text)
+    def _outcome(self, act: Act) -> object:
+        connection = self.connections[act.client]
+        text = rendered(act.text, self.number)
+        try:
+            if text == "poll":
+                return len(connection.poll())
+            cursor = connection.cursor()
+            if act.data is not None:
+                with cursor.copy(text) as copy:
+                    if not act.data:
+                        return len(b"".join(copy).splitlines())
+                    copy.write(data(act.data, self.number))
+                return cursor.rowcount
+            cursor.execute(text, [parameter(mark, self.number) for mark in act.parameters])
+            return len(cursor.fetchall()) if cursor.description else cursor.rowcount
+        except errors.Error as error:
+            return f"{error.code} {error.sqlstate}"
 
-    def rendered(self, text: str) -> str:
-        """A statement with this world's values and names."""
-        for type_, pools in _POOLS.items():
-            for position, value in enumerate(pools[self.number]):
-                text = text.replace(f"⟨{type_} {position}⟩", value)
-        return text.replace("⟨name⟩", "ck"[self.number])
+    @contextmanager
+    def _alongside(self, text: str) -> Iterator[None]:
+        """While another client waits, or else afterwards, the first one runs a statement."""
+        if not text:
+            yield
+            return
+        ended = threading.Event()
 
+        def run() -> None:
+            while not ended.wait(0.01) and not self._someone_waits():
+                pass
+            with aligned(f"{self._seed} {self._statements} {text}"):
+                self.connections[0].execute(text)
 
-_KEYED = (
-    "CREATE TABLE t"
-    " (⟨name⟩0 bigint ENC PRIMARY KEY, p integer, ⟨name⟩1 text ENC, ⟨name⟩2 bigint ENC)"
-)
-#: Statements that come again, with the kinds of their values.
-_REPEATED = (
-    ("INSERT INTO t VALUES ($1, $2, $3, $4)", "kpsn"),
-    ("UPDATE t SET ⟨name⟩1 = $1 WHERE ⟨name⟩0 = $2", "sk"),
-    ("UPDATE t SET ⟨name⟩2 = ⟨name⟩2 + 1, p = $1 WHERE ⟨name⟩0 = $2", "pk"),
-    ("UPDATE t SET ⟨name⟩0 = $1 WHERE ⟨name⟩0 = $2", "kk"),
-    ("UPDATE t SET ⟨name⟩2 = $1 WHERE ⟨name⟩0 IN ($2, $3)", "nkk"),
-    ("UPDATE t SET ⟨name⟩2 = ⟨name⟩2 * 2 WHERE ⟨name⟩0 = $1 RETURNING ⟨name⟩1", "k"),
-    ("UPDATE t SET p = $1 WHERE ⟨name⟩0 = $2 AND ⟨name⟩1 = $3", "pks"),
-    ("DELETE FROM t WHERE ⟨name⟩0 = $1", "k"),
-    ("SELECT * FROM t WHERE ⟨name⟩0 = $1", "k"),
-)
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(_PATIENCE_S)
 
-
-def repeated(random: Random) -> tuple[str, list[object]]:
-    """A statement of those that come again, with its values: of secret ones their pools."""
-    text, kinds = random.choice(_REPEATED)
-    pools = {"k": "bigint", "n": "bigint", "s": "text"}
-    values: list[object] = []
-    for kind in kinds:
-        if kind == "p":
-            values.append(random.randint(0, 9))
-        else:
-            null = kind != "k" and random.random() < 0.1
-            values.append(None if null else (pools[kind], random.randrange(11)))
-    return text, values
-
-
-class Statements:
-    """What both worlds run."""
-
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.tables: dict[str, list[Column]] = {}
-
-    def create(self, name: str) -> str:
-        """A table with a plain number and secret columns, one of which may be a key."""
-        random = self.random
-        columns = [Column("p", "integer", is_secret=False)]
-        items = ["p integer"]
-        for number in range(random.randint(2, 4)):
-            type_ = random.choice([*_POOLS])
-            column = Column(f"⟨name⟩{number}", type_, is_secret=True)
-            rule = " PRIMARY KEY" if number == 0 and random.random() < 0.6 else ""
-            columns.append(column)
-            items.append(f"{column.name} {type_} ENC{rule}")
-        self.tables[name] = columns
-        return f"CREATE TABLE {name} ({', '.join(items)})"
-
-    def _value(self, column: Column) -> str:
-        if not column.is_secret:
-            return str(self.random.randint(0, 9))
-        if self.random.random() < 0.05:
-            return "NULL"
-        return f"⟨{column.type} {self.random.randrange(11)}⟩"
-
-    def _condition(self, columns: list[Column], alias: str = "t") -> str:
-        random, column = self.random, self.random.choice(columns)
-        text = f"{alias}.{column.name} {random.choice(_SIGNS)} {self._value(column)}"
-        if random.random() < 0.25:
-            low, high = self._value(column), self._value(column)
-            text = f"{alias}.{column.name} BETWEEN {low} AND {high}"
-        if random.random() < 0.1:
-            text = f"{alias}.{column.name} IS NOT NULL"
-        if random.random() < 0.3:
-            text = f"({text} {random.choice(('AND', 'OR'))} {self._condition(columns, alias)})"
-        return text
-
-    def next(self) -> str:
-        """Any statement."""
-        random = self.random
-        name, columns = random.choice([*self.tables.items()])
-        draw = random.random()
-        if draw < 0.35:
-            given = ", ".join(map(self._value, columns))
-            out = random.choice(("", "", " ON CONFLICT DO NOTHING"))
-            return f"INSERT INTO {name} VALUES ({given}){out}"
-        if draw < 0.4:
-            column = random.choice(columns)
-            return (
-                f"UPDATE v{name} AS t SET {column.name} = DEFAULT WHERE {self._condition(columns)}"
+    def _someone_waits(self) -> bool:
+        if self._admin is None:
+            server = servers.shared()
+            self._admin = postgres.Session(
+                str(server.folder), servers.PORT, servers.USER, "postgres"
             )
-        if draw < 0.5:
-            column = random.choice(columns)
-            sets = f"{column.name} = {self._value(column)}"
-            return f"UPDATE {name} AS t SET {sets} WHERE {self._condition(columns)}"
-        if draw < 0.6:
-            return f"DELETE FROM {name} AS t WHERE {self._condition(columns)}"
-        if draw < 0.64:
-            how = random.choice(("FOR UPDATE", "FOR SHARE NOWAIT", "FOR UPDATE SKIP LOCKED"))
-            few = random.choice(("", " ORDER BY p LIMIT 1"))
-            return f"SELECT * FROM {name} AS t WHERE {self._condition(columns)}{few} {how}"
-        if draw < 0.7:
-            column = random.choice(columns)
-            items = f"count(*), min(t.{column.name}), max(t.{column.name})"
-            return f"SELECT {items} FROM {name} AS t WHERE {self._condition(columns)}"
-        if draw < 0.8:
-            other, others = random.choice([*self.tables.items()])
-            first, second = random.choice(columns), random.choice(others)
-            if first.type != second.type or first.is_secret != second.is_secret:
-                return f"SELECT * FROM {name} AS t ORDER BY {first.name}"
-            return (
-                f"SELECT t.*, o.p FROM {name} AS t JOIN {other} AS o"
-                f" ON t.{first.name} = o.{second.name} WHERE {self._condition(columns)}"
-            )
-        return f"SELECT * FROM {name} AS t WHERE {self._condition(columns)}"
+        ((_, _, (counts,)),) = self._admin.run([(_WAITING, [self._database])])
+        return bool(counts[0].as_py())
 
 
 @contextmanager
@@ -210,41 +140,42 @@ def both(profile: str, seed: str) -> Iterator[tuple[World, World]]:
         yield worlds
     finally:
         for world in worlds:
-            world.connection.close()
+            world.close()
 
 
-def play(profile: str, seed: int, length: int) -> tuple[list[str], int]:
-    """One session of each world: what differed, and how many statements ran without an error."""
-    drawn = Statements(Random(seed))
-    texts = [drawn.create(name) for name in ("t0", "t1")]
-    texts += [f"CREATE VIEW v{name} AS SELECT * FROM {name}" for name in ("t0", "t1")]
-    first: list[tuple[str, list[object]]] = [(text, []) for text in texts]
-    return _played(profile, seed, length, first, lambda: (drawn.next(), []))
+@dataclass
+class Played:
+    """What came of a session: what differed, and how many statements ran, by their outcome."""
+
+    differences: list[str] = field(default_factory=list)
+    ran: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    drawn: dict[str, int] = field(default_factory=dict)
 
 
-def play_again(profile: str, seed: int, length: int) -> tuple[list[str], int]:
-    """The same of statements that come again with other values."""
-    random = Random(seed)
-    first: list[tuple[str, list[object]]] = [(_KEYED, [])]
-    return _played(profile, seed, length, first, lambda: repeated(random))
-
-
-def _played(
-    profile: str, seed: int, length: int, begin: list[tuple[str, list[object]]],
-    draw: Callable[[], tuple[str, list[object]]],
-) -> tuple[list[str], int]:  # fmt: skip
-    lines, ran = list[str](), 0
+def play(profile: str, seed: int, length: int, draw: Draw = Statements) -> Played:
+    """One session of each world."""
+    drawn, played = draw(Random(seed)), Played()
     with both(profile, str(seed)) as (first, second):
         for number in range(length):
-            text, values = begin[number] if number < len(begin) else draw()
-            outcomes = first.run(text, values), second.run(text, values)
+            act = drawn.next()
+            outcomes = first.run(act), second.run(act)
             crossed = first.crossed(), second.crossed()
-            ran += not isinstance(outcomes[0], str)
-            if outcomes[0] != outcomes[1] or crossed[0] != crossed[1]:
-                pairs = zip(*crossed, strict=False)
-                where = f"[{profile}:{seed}:{number}]"
-                lines.append(f"{where} {first.rendered(text)} {values}: {outcomes}")
-                lines += [f"  {a}\n  {b}" for a, b in pairs if a != b][:3]
-                lines += [f"  {len(crossed[0])} and {len(crossed[1])} messages"]
+            failed = isinstance(outcomes[0], str)
+            drawn.ran(act, failed=failed)
+            played.ran += not failed
+            if isinstance(outcomes[0], str):
+                played.failed[outcomes[0]] = played.failed.get(outcomes[0], 0) + 1
+            same = outcomes[0] == outcomes[1] or not drawn.same_outcomes
+            if not same or crossed[0] != crossed[1]:
+                shown = f"{rendered(act.text, 0)} {act.parameters} {act.during}"
+                played.differences.append(f"[{profile}:{seed}:{number}] {shown}: {outcomes}")
+                played.differences += _differing(*crossed)
                 break
-    return lines, ran
+    return played
+
+
+def _differing(first: list[Any], second: list[Any]) -> list[str]:
+    pairs = zip(first, second, strict=False)
+    lines = [f"  {a}\n  {b}" for a, b in pairs if a != b][:3]
+    return [*lines, f"  {len(first)} and {len(second)} messages"]

@@ -36,7 +36,7 @@ from louver.wire.tap import Record
 
 #: The names that Louver gives to stored forms of ENC columns; no plain column may have such a name.
 PSEUDONYM = re.compile(r"[a-z]_[0-9a-f]{12}")
-_KEY_LIST = re.compile(r'"k_[0-9a-f]{12}" IN \(([^)]*)\)')
+_KEY_LIST = re.compile(r'"k_[0-9a-f]{12}" IN \(((?:[^()]|\([^()]*\))*)\)')
 _CONTROL = {
     control.CATALOG_UPDATE: {2}, control.CATALOG_INSERT: {4}, control.LEDGER_APPEND: {2},
 }  # fmt: skip

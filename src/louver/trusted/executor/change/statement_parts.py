@@ -137,15 +137,23 @@ def verb_place(words: Words) -> int:
     return min(places)
 
 
+_DUPLICATE, _NAMED = "23505", 'unique constraint "'
+
+
 def is_key_of_conflict(words: Words, error: errors.Error) -> bool:
     """Whether the server's refusal of a key is of one that ON CONFLICT is about: rows with it are
-    there, and the transaction does not see them.
+    there, and the transaction does not see them. The local engine names the constraint, for it has
+    met the key in rows that the transaction sees.
     """
+    if error.sqlstate not in ("", _DUPLICATE) or _NAMED in str(error):
+        return False
     first = words.find("CONFLICT") + 1
     if not first or words.tokens[first].text != "(":
         return bool(first)
     last = next(p for p in range(first, len(words.tokens)) if words.tokens[p].text == ")")
     names = [fold(t.text) for t in words.tokens[first + 1 : last] if t.text != ","]
+    if any(fold(t.text) in names and b.text != "." for b, t in pairwise(words.tokens[last:])):
+        return False  # one that DO UPDATE sets: another row may have it that was not read
     return f"key ({', '.join(names)})=" in fold(str(error))
 
 
@@ -260,12 +268,10 @@ def _closing(words: Words, position: int) -> int:
 def _conflict(words: Words, first: int) -> int:
     position = words.find("ON", first)
     while position >= 0:
-        if words.keyword(position + 1) == "CONFLICT" and words.keyword(position + 2) in (
-            "(",
-            "DO",
-            "WHERE",
-        ):
-            return position
+        if words.keyword(position + 1) == "CONFLICT":
+            behind = words.keyword(position + 2), words.keyword(position + 3)
+            if behind[0] in ("(", "DO", "WHERE") or behind == ("ON", "CONSTRAINT"):
+                return position
         position = words.find("ON", position + 1)
     return -1
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pyarrow as pa
+from sqlglot import exp
 from sqlglot.tokens import Token
 
 from louver import errors
@@ -23,9 +24,10 @@ from louver.trusted.executor.change.statement_parts import Words
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.parameters import bound
 from louver.trusted.executor.postgres import lock_clause, row_locks
-from louver.trusted.executor.postgres.lock_clause import Numbered, Range
+from louver.trusted.executor.postgres.lock_clause import Numbered, Query, Range
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Table
 
 _MOST_ROWS = 10_000
 #: Types whose values are bound as they come.
@@ -38,6 +40,9 @@ _BOUND = frozenset((
 _LOOKED_UP = frozenset(("smallint", "integer", "bigint", "text", "uuid"))
 #: Words that stand in any query.
 _WORDS = frozenset(("with", "as", "(", ")", ",", "select", "from", "where", "materialized", "not"))
+#: What stands before and behind a comparison that is a condition by itself.
+_BEFORE = frozenset(("WHERE", "AND", "OR"))
+_BEHIND = frozenset(("", "AND", "OR", "RETURNING"))
 _OUTER = ("42P01", "42703")
 
 
@@ -102,17 +107,68 @@ def _run(context: Context, text: lexer.Text, words: Words, queries: Sequence[Ran
     rest = Numbered(words, text.parameters, outside)
     values, pieces = list(rest.values), list[str]()
     for start, (first, end) in zip(starts, queries, strict=False):
-        rows = _locked(context, lock_clause.inner(words, first, end), text.parameters)
+        query = lock_clause.cut(lock_clause.inner(words, first, end))
+        rows = _locked(context, query, text.parameters)
+        is_seen = _is_seen(context, words, query, first, end)
         listed = context.local.python_rows(rows.rows) if rows.rows is not None else []
-        pieces += [rest.text(start, first), _source(words, first, rows, listed, len(values))]
+        given = len(values)
+        pieces.append(rest.text(start, first))
+        pieces.append(_source(words, first, rows, listed, given, is_seen=is_seen))
         values += [value for row in listed for value in row]
     (fresh,) = lexer.split(" ".join([*pieces, rest.text(starts[-1])]))
     return context.run(fresh, bound(fresh, values))
 
 
-def _locked(context: Context, inner: Words, keys: Sequence[int | str]) -> Answer:
+def _is_seen(context: Context, words: Words, query: Query, first: int, end: int) -> bool:
+    """Whether the server may look rows up by what a query gives: it is a plain column, or the
+    column that it is compared with, of rows that the server sees locked. A code or tag of another
+    ENC column's values would show it which of these are equal.
+    """
+    tree, tables = lock_clause.sources(query.readable())
+    item = tree.selects[0].unalias() if len(tree.selects) == 1 else None
+    if not isinstance(item, exp.Column) or not isinstance(item.this, exp.Identifier):
+        return False
+    name = item.name if item.this.quoted else fold(item.name)
+    pairs = [
+        (table, column)
+        for alias, node in tables
+        if not item.table or fold(item.table) == fold(alias)
+        if alias in (query.clause.names or (alias,))
+        if (table := context.catalog.named(node.db, node.name)) is not None
+        for column in table.columns
+        if column.name == name
+    ]
+    if len(pairs) != 1:
+        return False
+    ((table, column),) = pairs
+    if not column.encrypted:
+        return True
+    alone = words.keyword(end + 1) in _BEHIND
+    return alone and _is_column_of_target(context, words, first - 3, table, name)
+
+
+def _is_column_of_target(
+    context: Context, words: Words, position: int, table: Table, name: str
+) -> bool:
+    """Whether a column of the table that is changed, and nothing but it, is compared at a place."""
+    verb = statement_parts.verb_place(words)
+    if statement_parts.target(words, verb, context.catalog) != table:
+        return False
+    if words.keyword(verb) not in ("UPDATE", "DELETE") or words.tokens[position].text != name:
+        return False
+    start = position
+    if words.tokens[position - 1].text == ".":
+        _, target, end = statement_parts.qualified(words, statement_parts.target_place(words, verb))
+        alias = words.tokens[end + (words.keyword(end) == "AS")].text
+        start -= 2
+        if words.tokens[start].text not in (target, alias):
+            return False
+    return words.keyword(start - 1) in _BEFORE
+
+
+def _locked(context: Context, query: Query, keys: Sequence[int | str]) -> Answer:
     try:
-        answer = row_locks.locked(context, lock_clause.cut(inner), keys)
+        answer = row_locks.locked(context, query, keys)
     except errors.Error as error:
         if error.sqlstate in _OUTER:
             refuse("A query that locks rows and names columns of the statement around it")
@@ -128,15 +184,16 @@ def _locked(context: Context, inner: Words, keys: Sequence[int | str]) -> Answer
 
 
 def _source(
-    words: Words, first: int, answer: Answer, rows: Sequence[Sequence[object]], bound_before: int
-) -> str:
-    """What stands between the brackets instead: values where that means the same, so that rows are
-    looked up by them, else a query of them.
+    words: Words, first: int, answer: Answer, rows: Sequence[Sequence[object]], bound_before: int,
+    *, is_seen: bool,
+) -> str:  # fmt: skip
+    """What stands between the brackets instead: values where that means the same and ``is_seen``,
+    so that rows are looked up by them, else a query of them, which runs on this machine.
     """
     before, count = words.keyword(first - 2), len(answer.columns)
     within = before == "IN" and words.keyword(first - 3) != "NOT"
     alone = count == 1 and (within or words.tokens[first - 2].text == "=")
-    alone = alone and answer.columns[0][1] in _LOOKED_UP
+    alone = alone and is_seen and answer.columns[0][1] in _LOOKED_UP
     numbers = iter(range(bound_before + 1, bound_before + 1 + len(rows) * count))
     if alone and rows and (within or len(rows) == 1):
         return ", ".join(f"${next(numbers)}" for _ in rows)

@@ -37,6 +37,7 @@ from louver.trusted.vault.catalog import Table
 
 _INSERT = {"this", "expression", "by_name", "default", "alternative", "conflict", "with_"}
 _INSERT |= {"returning"}
+_CONFLICT = {"conflict_keys", "constraint", "expressions", "action", "where", "index_predicate"}
 _UPDATE = {"this", "expressions", "from_", "where", "with_", "returning"}
 _DELETE = {"this", "using", "where", "with_", "returning", "tables"}
 _MERGE = {"this", "using", "on", "using_cond", "whens", "with_", "returning"}
@@ -165,7 +166,8 @@ def _conflict(
         for name, value in values.items():
             flow.unchanged = flow.unchanged | by_condition(old.columns.get(name, CONSTANT) | value)
         return flow
-    if _odd(conflict, {"conflict_keys", "expressions", "action", "where", "index_predicate"}):
+    # A constraint that is named is one of the keys, of which all are judged.
+    if _odd(conflict, _CONFLICT):
         return None
     for part in ("where", "index_predicate"):
         flow.touched = flow.touched | scope.condition(conflict.args.get(part))
