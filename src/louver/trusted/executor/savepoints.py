@@ -5,6 +5,7 @@ The ledger never goes back: what a server was shown, it was shown.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +16,21 @@ from louver.trusted.executor.schema import blocks, sequences
 from louver.trusted.executor.state import Savepoint
 from louver.untrusted.engines.engine import Nesting
 
+_PATIENCE_S = 10.0
+"""How long a transaction that has done nothing is begun anew while others save catalogs."""
+
 
 def add(context: Context, name: str, states: dict[type, Any]) -> None:
     """SAVEPOINT: a name may be there already, which is then hidden."""
     state, temporary = context.state, context.local.temporary
-    _engine(context).add_savepoint(len(state.savepoints))
+    try:
+        _engine(context).add_savepoint(len(state.savepoints))
+    except errors.OperationalError as error:
+        # Of a transaction that sends nothing before: it is under an earlier catalog.
+        if error.code != "catalog.conflict" or state.savepoints or context.store.holds:
+            raise
+        begin_anew(context)
+        _engine(context).add_savepoint(0)
     point = Savepoint(
         name=name,
         catalog=state.catalog,
@@ -61,7 +72,15 @@ def begin_anew(context: Context) -> None:
     now; they are set again.
     """
     state, engine = context.state, _engine(context)
-    transaction.begin_anew(context)
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        transaction.begin_anew(context)
+        try:
+            context.engine.catch_up()
+            break
+        except errors.OperationalError as error:
+            if error.code != "catalog.conflict" or time.monotonic() > end:
+                raise
     for number in range(len(state.savepoints)):
         engine.add_savepoint(number)
     now, position = state.catalog, context.store.position()
