@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.local_postgres import crowd
 from tests.local_postgres.twin import PostgresTwin, difference
 
 _SERIAL = "INSERT INTO s (v) VALUES ($1) RETURNING id, lastval(), currval('s_id_seq')"
+_numbers = itertools.count()
 _AT_ONCE_S = 5.0
 """Within this time a statement that waits for no one has ended, however busy the machine is."""
 
@@ -156,3 +159,13 @@ def test_savepoints_alone_keep_nothing(twins: tuple[PostgresTwin, PostgresTwin])
     assert second.on_louver("CREATE TABLE other (a int ENC)").error is None
     same(first, "INSERT INTO i (v) VALUES (5)", "ROLLBACK TO b", "INSERT INTO i (v) VALUES (6)")
     same(first, "RELEASE a", "COMMIT", "SELECT v FROM i")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_crowd_has_no_errors_and_adds_up(seed: int) -> None:
+    """See `crowd`, of which long runs are made by hand."""
+    database = crowd.Crowded(f"crowd_{next(_numbers)}")
+    wrong, failed, statements, _ = crowd.crowd(database, clients=3, transactions=6, seed=seed)
+    assert not wrong
+    assert not failed
+    assert statements > 20
