@@ -53,7 +53,7 @@ def test_no_one_waits_for_numbers(
     twins: tuple[PostgresTwin, PostgresTwin], ends: str, layers: int
 ) -> None:
     first, second = twins
-    numbers, kept = list[int](), 0
+    numbers, count = list[int](), 0
     for rounds in range(4):
         first.louver.execute("BEGIN")
         for _ in range(layers):
@@ -68,9 +68,9 @@ def test_no_one_waits_for_numbers(
             first.louver.execute("RELEASE a")
         first.louver.execute(ends)
         numbers += own + others
-        kept += len(others) + (len(own) if ends == "COMMIT" else 0)
+        count += len(others) + (len(own) if ends == "COMMIT" else 0)
     assert len(numbers) == len(set(numbers)), numbers
-    assert first.on_louver("SELECT count(*), count(DISTINCT id) FROM s").rows == [(kept, kept)]
+    assert first.on_louver("SELECT count(*), count(DISTINCT id) FROM s").rows == [(count, count)]
 
 
 def test_a_version_follows_on_numbers(twins: tuple[PostgresTwin, PostgresTwin]) -> None:

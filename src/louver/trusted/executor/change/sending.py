@@ -60,7 +60,7 @@ def _require_references(
 ) -> None:
     """Foreign keys. The dry run has decided on them but where it was over rows of the target alone;
     then it was a transaction of its own, and others must not have changed what it read. Where no
-    key goes, nobody who refers to one has to wait.
+    key goes, no client that refers to one has to wait.
     """
     known = constraint_check.rules(context, table)
     if before is None:

@@ -223,9 +223,9 @@ class PostgresSchema(Schema):
 
     def go_on(self, sequence: SequenceState, text: str) -> bool:
         """See `Schema`."""
-        place = _PLACE.search(text.rpartition(_GOES_ON)[2])
-        following = sequence.start if place is None else int(place[1])
-        if place is not None and place[2] is None:
+        match = _PLACE.search(text.rpartition(_GOES_ON)[2])
+        following = sequence.start if match is None else int(match[1])
+        if match is not None and match[2] is None:
             following += sequence.increment
         path = declarations.path_of(sequence.schema, sequence.name)
         if sequence.low <= following <= sequence.high:
