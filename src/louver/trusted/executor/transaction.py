@@ -198,7 +198,7 @@ def _settle(context: Context) -> None:
     saves a version, in that; else beside it, for no one's work depends on narrow bounds.
     """
     growth, own = context.state.growth, context.catalog
-    drawn = blocks.cover(context)
+    drawn = sequences.has_any(own) and blocks.cover(context)
     if drawn or (growth.tables and context.store.saved):
         sequences.save(context.local, own)
         _store(context, own)
@@ -388,7 +388,7 @@ def _cover(context: Context) -> bool:
     part of what that one sees.
     """
     state, version = context.state, context.catalog.version
-    left = blocks.cover(context)
+    left = sequences.has_any(state.catalog) and blocks.cover(context)
     fresh = state.anew and state.catalog is state.saved and not context.store.holds
     if fresh and context.catalog.version != version:
         seen_state.follow(context)
