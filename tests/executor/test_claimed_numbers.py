@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import louver
-from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema import blocks
 from tests.executor.test_clients_at_once import at_once
 from tests.inside import context_of
 from tests.twin import Twin
@@ -105,10 +105,10 @@ def test_a_client_that_is_killed_leaves_a_gap(
 ) -> None:
     assert drawn(clients[0], 10) == list(range(1, 11))
     with monkeypatch.context() as patch:
-        patch.setattr(sequences, "release", lambda context: None)
+        patch.setattr(blocks, "release", lambda context: None)
         clients[0].close()
     (following,) = drawn(clients[1])
-    assert 11 < following <= 11 + sequences.MOST
+    assert 11 < following <= 11 + blocks.MOST
     clients[1].close()
     assert drawn(clients[2]) == [following + 1]
 
@@ -167,4 +167,4 @@ def test_a_sequence_ends_and_goes_round_as_in_duckdb(twin: Twin) -> None:
     twin.both("CREATE SEQUENCE q MAXVALUE 7", "CREATE SEQUENCE r MAXVALUE 3 CYCLE")
     for _ in range(9):
         twin.both("SELECT nextval('q')", "SELECT nextval('r')")
-    assert context_of(twin.louver).state.cache(sequences.Claims).keys() == {("main", "q")}
+    assert context_of(twin.louver).state.cache(blocks.Claims).keys() == {("main", "q")}

@@ -81,20 +81,34 @@ def require_unreferenced(context: Context, table: Table, gone: pa.Table, fresh: 
     """Raise DuckDB's error where rows refer to the key of a row that goes, and none that comes has
     it. No one adds such rows from here on, nor has since the state that the transaction reads.
     """
-    for child, foreign in _children(context, table):
-        names = [column.name for column in named(table, foreign.parent_columns)]
-        present = set(_tuples(fresh, names))
-        keys = [
-            index
-            for index, key in enumerate(_tuples(gone, names))
-            if None not in key and key not in present
-        ]
+    for child, foreign, keys in lost_keys(context, table, gone, fresh):
         if keys:
             context.store.hold_references()
+            names = [column.name for column in named(table, foreign.parent_columns)]
             rows = gone.select(names).take(pa.array(keys, pa.int64()))
             with_children = _referring(context, child, foreign, table, rows)
             with constraint_check.rehearsal(context) as connection:
                 connection.require_unreferenced(foreign, rows, with_children)
+
+
+def lost_keys(
+    context: Context, table: Table, gone: pa.Table, fresh: pa.Table
+) -> Iterator[tuple[Table, ForeignKey, list[int]]]:
+    """By foreign key to a table, and the table that has it: which of the rows that go have a key
+    that none of those has that come.
+    """
+    for child, foreign in _children(context, table):
+        names = [column.name for column in named(table, foreign.parent_columns)]
+        present = set(_tuples(fresh, names))
+        yield (
+            child,
+            foreign,
+            [
+                index
+                for index, key in enumerate(_tuples(gone, names))
+                if None not in key and key not in present
+            ],
+        )
 
 
 def facts_of_rows(context: Context, table: Table) -> list[Fact]:

@@ -5,25 +5,37 @@ The ledger never goes back: what a server was shown, it was shown.
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import Any
 
 from louver import errors
-from louver.trusted.executor import seen_state
+from louver.trusted.executor import seen_state, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema import blocks, sequences
 from louver.trusted.executor.state import Savepoint
 from louver.untrusted.engines.engine import Nesting
+
+_PATIENCE_S = 10.0
+"""How long a transaction that has done nothing is begun anew while others save catalogs."""
 
 
 def add(context: Context, name: str, states: dict[type, Any]) -> None:
     """SAVEPOINT: a name may be there already, which is then hidden."""
     state, temporary = context.state, context.local.temporary
-    _engine(context).add_savepoint(len(state.savepoints))
+    try:
+        _engine(context).add_savepoint(len(state.savepoints))
+    except errors.OperationalError as error:
+        # Of a transaction that sends nothing before: it is under an earlier catalog.
+        if error.code != "catalog.conflict" or state.savepoints or context.store.holds:
+            raise
+        begin_anew(context)
+        _engine(context).add_savepoint(0)
     point = Savepoint(
         name=name,
         catalog=state.catalog,
         store=context.store.position(),
-        claims=state.cache(sequences.Claims).pending(),
+        claims=state.cache(blocks.Claims).pending(),
         temporary=temporary.state() if temporary.names else ({}, {}, {}),
         states=states,
     )
@@ -38,7 +50,7 @@ def undo_to(context: Context, position: int) -> Savepoint:
     del state.savepoints[position + 1 :]
     drawn = sequences.states(local, context.catalog)
     context.store.return_to(point.store)
-    state.cache(sequences.Claims).return_to(point.claims)
+    state.cache(blocks.Claims).return_to(point.claims)
     if point.catalog is not state.catalog or state.redefined:
         # What a definition that failed has left in the local engine goes too.
         seen_state.adopt(context, point.catalog, schema_changed=state.redefined)
@@ -53,6 +65,26 @@ def release(context: Context, position: int) -> None:
     """RELEASE: a savepoint and those after it are forgotten; what was done stays."""
     _engine(context).release_savepoint(position)
     del context.state.savepoints[position:]
+
+
+def begin_anew(context: Context) -> None:
+    """Let the open transaction, which has done nothing but set savepoints, see what is committed by
+    now; they are set again.
+    """
+    state, engine = context.state, _engine(context)
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        transaction.begin_anew(context)
+        try:
+            context.engine.catch_up()
+            break
+        except errors.OperationalError as error:
+            if error.code != "catalog.conflict" or time.monotonic() > end:
+                raise
+    for number in range(len(state.savepoints)):
+        engine.add_savepoint(number)
+    now, position = state.catalog, context.store.position()
+    state.savepoints[:] = [replace(p, catalog=now, store=position) for p in state.savepoints]
 
 
 def _engine(context: Context) -> Nesting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from sqlglot.tokens import Token
 
@@ -11,7 +12,7 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.object_texts import built_of
-from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema import blocks
 from louver.trusted.executor.state import Growth
 from louver.trusted.executor.table_basis import require_same
 from louver.trusted.vault.catalog import Catalog, Table
@@ -25,7 +26,7 @@ def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | Non
     if context.store.current_version() != version or not context.store.knows(version):
         loaded = context.store.load(seen)
         before = context.catalog
-        sequences.carry(context, loaded)
+        blocks.carry(context, loaded)
         loaded.objects += [item for item in before.objects if item.temporary]
         # What others wrote is rows, mostly: the local engine is built of declarations alone.
         adopt(context, loaded, schema_changed=built_of(loaded) != built_of(before))
@@ -38,19 +39,23 @@ def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | Non
 def join(context: Context, seen: PinState) -> None:
     """Take over what others have added to the catalog for their rows, in a transaction that has
     changed rows itself, and begun anew after ``seen``; `catalog.conflict` where more is otherwise.
+    Savepoints return to the same.
     """
     state, own = context.state, context.catalog
     if context.store.current_version() == own.version:
         return
     loaded = context.store.load(seen)
+    blocks.carry(context, loaded)
     require_same(own, loaded)
-    sequences.carry(context, loaded)
+    for point in state.savepoints:
+        require_same(own, point.catalog)
     loaded.objects += [item for item in own.objects if item.temporary]
     saved = loaded.copy()
     saved.path = own.path
     state.growth.into(loaded, own)
     adopt(context, loaded, schema_changed=False)
     state.saved = saved
+    state.savepoints[:] = [replace(point, catalog=loaded) for point in state.savepoints]
 
 
 def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
@@ -101,6 +106,18 @@ def fix_state(context: Context, *, serializable: bool = False, known: bool = Fal
     except BaseException:
         context.engine.rollback()
         raise
+
+
+def follow(context: Context) -> None:
+    """Let the open transaction, which has changed nothing, see what is committed by its next
+    statement, which raises `catalog.conflict` where it is not under this catalog.
+    """
+    engine = context.engine
+    if not isinstance(engine, Nesting):
+        raise errors.make("internal", detail="a transaction that cannot begin anew")
+    engine.begin_anew()
+    engine.remember()
+    context.store.versions.expect(context.catalog.version)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from louver.trusted.executor.error_position import in_own_words
 from louver.trusted.executor.front import Resolve
 from louver.trusted.executor.parameters import Parameters, bound, split
 from louver.trusted.executor.policy import Policy
-from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema import blocks
 from louver.trusted.executor.server_storage import ServerStorage
 from louver.trusted.executor.storage import Parts, Storage
 from louver.trusted.planner.sql import lexer
@@ -221,7 +221,7 @@ class Session:
                 with suppress(errors.Error):
                     self.rollback()
             with suppress(errors.Error):
-                sequences.release(self.context)
+                blocks.release(self.context)
             self.context.close()
 
 

@@ -12,7 +12,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.trusted.executor import constraint_check, seen_state
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema import blocks, sequences
 from louver.trusted.executor.table_basis import require_same
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import sequence_draws
@@ -33,7 +33,7 @@ def begin(
         before, state.aborted = state.aborted, True  # as in DuckDB
         raise errors.make("transaction.aborted" if before else "transaction.active")
     if state.writable and not read_only:
-        sequences.top_up(context)
+        blocks.top_up(context)
         _get_ready(context, _BRIEF_S)
     state.follows = follows and isinstance(context.engine, Nesting)
     if state.follows:
@@ -59,15 +59,6 @@ def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
             return None
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, 0.1)
-
-
-def follow(context: Context) -> None:
-    """Let the open transaction, which has changed nothing, see what is committed by its next
-    statement, which raises `catalog.conflict` where it is not under this catalog.
-    """
-    _engine(context).begin_anew()
-    _engine(context).remember()
-    context.store.versions.expect(context.catalog.version)
 
 
 @contextmanager
@@ -121,12 +112,6 @@ def _go_on(context: Context) -> None:
     state = context.state
     state.saved, state.redefined, state.aborted = state.catalog, False, False
     seen_state.fix_state(context, serializable=state.serializable, known=True)
-
-
-def _engine(context: Context) -> Nesting:
-    if not isinstance(context.engine, Nesting):
-        raise errors.make("internal", detail="a transaction that cannot begin anew")
-    return context.engine
 
 
 def require_writable(context: Context) -> None:
@@ -195,7 +180,7 @@ def _back_to(context: Context, saved: Catalog, *, schema_changed: bool) -> None:
 
 def _committed(context: Context) -> None:
     context.store.committed()
-    context.state.cache(sequences.Claims).ended(committed=True)
+    context.state.cache(blocks.Claims).ended(committed=True)
     context.storage.committed()
     context.state.growth.committed()
     context.local.temporary.before = None
@@ -203,7 +188,7 @@ def _committed(context: Context) -> None:
 
 def _undone(context: Context) -> None:
     context.store.rolled_back()
-    context.state.cache(sequences.Claims).ended(committed=False)
+    context.state.cache(blocks.Claims).ended(committed=False)
     context.storage.undone()
     context.state.growth.undone()
 
@@ -213,7 +198,7 @@ def _settle(context: Context) -> None:
     saves a version, in that; else beside it, for no one's work depends on narrow bounds.
     """
     growth, own = context.state.growth, context.catalog
-    drawn = sequences.has_any(own) and sequences.cover(context)
+    drawn = sequences.has_any(own) and blocks.cover(context)
     if drawn or (growth.tables and context.store.saved):
         sequences.save(context.local, own)
         _store(context, own)
@@ -224,7 +209,7 @@ def _settle(context: Context) -> None:
 
 
 def _store(context: Context, catalog: Catalog) -> None:
-    context.state.cache(sequences.Claims).save(context.local, context.store, catalog)
+    context.state.cache(blocks.Claims).save(context.local, context.store, catalog)
 
 
 def _is_keyed(context: Context, table: Table) -> bool:
@@ -300,8 +285,7 @@ def writing_rows(context: Context, table: Table, *, refers: bool = False) -> Ite
     Where new rows ``refer`` to others, the block looks these up.
     """
     state = context.state
-    drawn = sequences.has_any(state.catalog) and sequences.cover(context)
-    if drawn or constraint_check.is_counted(context, table):
+    if _cover(context) or constraint_check.is_counted(context, table):
         with writing(context) as catalog:
             yield catalog
         return
@@ -394,6 +378,18 @@ def keep_drawn(context: Context) -> None:
 
 
 def _keep(context: Context) -> None:
-    if sequences.has_any(context.catalog) and sequences.cover(context):
+    if _cover(context):
         with writing(context):
             pass
+
+
+def _cover(context: Context) -> bool:
+    """See `blocks.cover`; what it claimed beside a transaction in which nothing has been changed is
+    part of what that one sees.
+    """
+    state, version = context.state, context.catalog.version
+    left = sequences.has_any(state.catalog) and blocks.cover(context)
+    fresh = state.anew and state.catalog is state.saved and not context.store.holds
+    if fresh and context.catalog.version != version:
+        seen_state.follow(context)
+    return left

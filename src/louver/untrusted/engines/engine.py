@@ -182,6 +182,11 @@ class Nesting(Protocol):
         """What the open transaction does cannot be done again."""
         ...
 
+    @property
+    def remembers(self) -> bool:
+        """Whether all that the transaction has done is kept."""
+        ...
+
     def remembered(self) -> int | None:
         """How many statements are kept; None where they are not all of it."""
         ...

@@ -53,7 +53,7 @@ def run(
         if changed is None or not (len(changed.gone) or changed.fresh.num_rows):
             continue
         done = difference(table, held[table.id], changed, answer)
-        sending.sent(context, table, held[table.id] if alone else None, done, clock)
+        sending.sent(context, table, held[table.id], done, clock, decided=not alone)
     answer.times_ms = clock.times_ms
     return answer
 

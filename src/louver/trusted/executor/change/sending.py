@@ -22,10 +22,17 @@ def send_new(context: Context, table: Table, fresh: pa.Table) -> None:
 
 
 def sent(
-    context: Context, table: Table, before: pa.Table | None, done: Difference, clock: Clock
+    context: Context,
+    table: Table,
+    before: pa.Table | None,
+    done: Difference,
+    clock: Clock,
+    *,
+    decided: bool = False,
 ) -> Answer:
     """Send what a change did: rows out and in, if there are any. ``before`` are the rows that the
-    dry run was over, where it was over rows of the target alone.
+    dry run was over, or at least those that go; None where they are not at hand. Where it was not
+    over rows of the target alone, foreign keys are ``decided``, as they are without such rows.
     """
     # A table that hides which rows are touched gives all of them up.
     if len(done.gone) and not hides_rows(table):
@@ -34,7 +41,7 @@ def sent(
         with clock.step("write"):
             send(
                 context, table, done.fresh, done.gone,
-                lambda: _require_references(context, table, before, done),
+                lambda: _require_references(context, table, before, done, decided=decided),
             )  # fmt: skip
     done.answer.times_ms = clock.times_ms
     return done.answer
@@ -49,10 +56,11 @@ def _require_parents(context: Context, table: Table, fresh: pa.Table) -> None:
 
 
 def _require_references(
-    context: Context, table: Table, before: pa.Table | None, done: Difference
+    context: Context, table: Table, before: pa.Table | None, done: Difference, *, decided: bool
 ) -> None:
     """Foreign keys. The dry run has decided on them but where it was over rows of the target alone;
-    then it was a transaction of its own, and others must not have changed what it read.
+    then it was a transaction of its own, and others must not have changed what it read. Where no
+    key goes, no client that refers to one has to wait.
     """
     known = constraint_check.rules(context, table)
     if before is None:
@@ -62,5 +70,8 @@ def _require_references(
         from louver.trusted.executor import references
 
         gone = before.filter(pc.is_in(before.column(storage.ROW_ID), done.gone))
-        references.require_parents(context, table, done.fresh, gone)
-        references.require_unreferenced(context, table, gone, done.fresh)
+        if not decided:
+            references.require_parents(context, table, done.fresh, gone)
+            references.require_unreferenced(context, table, gone, done.fresh)
+        elif any(keys for _, _, keys in references.lost_keys(context, table, gone, done.fresh)):
+            context.store.hold_references()

@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.schema import head, objects, sequences
+from louver.trusted.executor.schema import blocks, head, objects
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import HomeObject
 
@@ -140,7 +140,7 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     if not context.local.dialect.prints_objects:
         return
     _require_own_name(tokens)
-    sequences.settle(context)
+    blocks.settle(context)
     action = tokens[start.end :]
     words = [keyword(token.text) for token in action]
     if start.kind == "TYPE" and (words[:2] != ["ADD", "VALUE"] and words[:2] != ["RENAME", "TO"]):

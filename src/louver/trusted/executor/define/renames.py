@@ -10,7 +10,7 @@ from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.local.local import Key
-from louver.trusted.executor.schema import objects, sequences
+from louver.trusted.executor.schema import blocks, objects
 from louver.trusted.vault.catalog import Catalog, HomeObject, Table
 
 _NOTES = re.compile(r"( \(.{1,600}? is called .{1,600}? now\))+$", re.DOTALL)
@@ -20,7 +20,7 @@ def apply(context: Context, catalog: Catalog, old: Key, new: Key) -> None:
     """A table or view was renamed locally: do the same in catalog, server and workspace."""
     kind, schema, name = old
     if kind == "SEQUENCE":
-        sequences.let_go(context, (fold(schema), fold(name)))
+        blocks.let_go(context, (fold(schema), fold(name)))
     for item in catalog.objects:
         if (item.kind, fold(item.schema), fold(item.name)) == (
             kind,

@@ -206,6 +206,10 @@ class DuckDBSchema(Schema):
         text = f"{database}{object_texts.sequence_place(behind)}".replace("'", "''")
         self._rows(f"SELECT max(nextval('{text}')) FROM range({count})")
 
+    def go_on(self, sequence: SequenceState, text: str) -> bool:  # noqa: ARG002 - as others do
+        """See `Schema`."""
+        return False
+
     def count(self, path: str) -> int:
         """See `Schema`."""
         return int(self._rows(f"SELECT count(*) FROM {path}")[0][0])

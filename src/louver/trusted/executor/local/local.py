@@ -207,6 +207,11 @@ class Schema(Protocol):
     def catch_up(self, behind: SequenceState, ahead: SequenceState) -> None:
         """Have a sequence stand where another instance of it does."""
 
+    def go_on(self, sequence: SequenceState, text: str) -> bool:
+        """Have a sequence stand where a statement of `resumed` leaves it, and no more known of what
+        the session has drawn; False where the engine has to be built anew for that.
+        """
+
     def count(self, path: str) -> int:
         """The rows of a table, by its name as SQL."""
 

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from louver import errors
-from louver.trusted.executor import seen_state, transaction
+from louver.trusted.executor import savepoints, seen_state, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.schema import sequences
+from louver.trusted.executor.schema import blocks, sequences
+from louver.trusted.vault.catalog import Catalog
 from louver.untrusted.engines.engine import Nesting
 
 Done = TypeVar("Done")
@@ -51,7 +52,7 @@ def seeing(context: Context, run: Callable[[], Done], *, reads: bool, stays: boo
 
 
 def _outlasting(context: Context, run: Callable[[], Done]) -> Done:
-    transaction.follow(context)
+    seen_state.follow(context)
     return _again(context, run, lambda _: transaction.begin_anew(context))
 
 
@@ -59,28 +60,48 @@ def _repeating(context: Context, run: Callable[[], Done]) -> Done:
     """Run a statement of a transaction that has changed something."""
     state, engine = context.state, context.engine
     count = engine.remembered() if isinstance(engine, Nesting) else None
-    # What a savepoint, or the local engine, would have to go back to is not repeated.
-    if count is None or state.savepoints or state.redefined or context.local.temporary.names:
+    # What the local engine would have to go back to is not repeated.
+    if count is None or state.redefined or context.local.temporary.names:
         state.follows_on = False
         return run()
     catalog, position = state.catalog, context.store.position()
-    claims = state.cache(sequences.Claims).pending()
+    claims = state.cache(blocks.Claims)
+    pending = claims.pending()
+    claims.take_again()
 
     def renew(failure: errors.Error) -> None:
-        nonlocal catalog
-        if state.catalog is not catalog or not isinstance(engine, Nesting):
+        nonlocal catalog, count
+        if not isinstance(engine, Nesting):
             raise failure
+        if claims.take_again() and engine.remembered() == count:
+            state.aborted = False  # the statement has sent nothing yet but what reads
+            return
+        if state.catalog is not catalog or state.redefined:
+            _forget_definition(context, catalog)
+        if count == len(state.savepoints) and not position[0] and catalog is state.saved:
+            # There are savepoints, but nothing that they return to.
+            savepoints.begin_anew(context)
+            count, catalog = engine.remembered() or 0, state.catalog
+            return
         context.store.return_to(position)
-        state.cache(sequences.Claims).return_to(claims)
+        claims.return_to(pending)
         try:
             seen = context.store.pin.read()
-            engine.repeat(count)
+            engine.repeat(count or 0)
             seen_state.join(context, seen)
         except errors.Error:
             raise failure from None
         state.aborted, catalog = False, state.catalog
 
     return _again(context, run, renew)
+
+
+def _forget_definition(context: Context, before: Catalog) -> None:
+    """Have a session know nothing of what a statement that was outrun has defined."""
+    drawn = sequences.states(context.local, context.catalog)
+    seen_state.adopt(context, before, schema_changed=context.state.redefined)
+    sequences.restore(context.local, drawn)
+    context.state.redefined = False
 
 
 def _again(

@@ -11,7 +11,7 @@ from louver.names import fold
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import object_texts
 from louver.trusted.executor.local.local import RANKS, Key, Parameters, Schema, Seen
-from louver.trusted.executor.schema import head, sequences
+from louver.trusted.executor.schema import blocks, head
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
@@ -213,6 +213,6 @@ def refresh(context: Context, catalog: Catalog, altered: Iterable[Key]) -> None:
             if every:
                 require_no_draws(item.kind, item.sql)
                 if item.kind == "SEQUENCE":
-                    sequences.let_go(context, (fold(item.schema), fold(item.name)))
+                    blocks.let_go(context, (fold(item.schema), fold(item.name)))
                 context.local.forget(item.kind, item.schema, item.name)
                 context.local.mirror(item, catalog)

@@ -6,7 +6,7 @@ same numbers of rows, and the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,17 @@ class Journal:
         self.steps += fresh
         if len(self.steps) > MOST_STEPS or self._bytes > MOST_BYTES:
             self.forget()
+
+    def undo_to(self, savepoint: str) -> None:
+        """What came after a savepoint is undone; ``savepoint`` is the statement that set it."""
+        if self.steps is not None:
+            places = [at for at, ((text, _), _) in enumerate(self.steps) if text == savepoint]
+            del self.steps[places[-1] + 1 :]
+
+    def release(self, savepoints: Collection[str]) -> None:
+        """Savepoints are gone: no one returns to them. What was done after them stays."""
+        if self.steps is not None:
+            self.steps = [step for step in self.steps if step[0][0] not in savepoints]
 
 
 def is_same(before: Reply | None, now: Reply) -> bool:

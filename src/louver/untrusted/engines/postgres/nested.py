@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from louver import errors
-from louver.untrusted.engines.postgres.journal import Journal, is_same
+from louver.untrusted.engines.postgres.journal import MOST_STEPS, Journal, is_same
 from louver.untrusted.engines.postgres.pipeline import Reply, Step, Waiting
 
 if TYPE_CHECKING:
@@ -100,6 +100,11 @@ class Nested(ABC):
         """See `Nesting`."""
         self._journal.forget()
 
+    @property
+    def remembers(self) -> bool:
+        """See `Nesting`."""
+        return self.in_transaction and self._journal.steps is not None
+
     def remembered(self) -> int | None:
         """See `Nesting`."""
         steps = self._journal.steps
@@ -120,14 +125,23 @@ class Nested(ABC):
 
     def add_savepoint(self, number: int) -> None:
         """See `Nesting`."""
-        self._send(f"SAVEPOINT louver_{number}", (), writes=False)
+        self._send(_savepoint(number), (), writes=False)
 
     def undo_to_savepoint(self, number: int) -> None:
         """See `Nesting`; what waits came after it. A lock that went with it is taken again."""
         self._waiting.clear()
         self._defines = False
-        self._send(f"ROLLBACK TO SAVEPOINT louver_{number}", (), writes=False)
+        self._send_now([(f"ROLLBACK TO {_savepoint(number)}", ())], writes=False)
+        self._journal.undo_to(_savepoint(number))
 
     def release_savepoint(self, number: int) -> None:
         """See `Nesting`."""
-        self._send(f"RELEASE SAVEPOINT louver_{number}", (), writes=False)
+        self.catch_up()
+        self._send_now([(f"RELEASE {_savepoint(number)}", ())], writes=False)
+        # Further ones have gone with it, or earlier.
+        more = range(number, number + MOST_STEPS)
+        self._journal.release({_savepoint(other) for other in more})
+
+
+def _savepoint(number: int) -> str:
+    return f"SAVEPOINT louver_{number}"

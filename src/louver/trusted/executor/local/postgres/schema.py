@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -29,6 +30,7 @@ _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY", "
 
 #: What stands between how a sequence is declared and where it is.
 _GOES_ON = "; SELECT pg_catalog.setval"
+_PLACE = re.compile(r", (-?\d+)(, false)?\)$")
 
 
 class PostgresSchema(Schema):
@@ -218,6 +220,21 @@ class PostgresSchema(Schema):
             self._rows(
                 "SELECT setval($1, $2::bigint, false)", ordinal, ahead.last + ahead.increment
             )
+
+    def go_on(self, sequence: SequenceState, text: str) -> bool:
+        """See `Schema`."""
+        match = _PLACE.search(text.rpartition(_GOES_ON)[2])
+        following = sequence.start if match is None else int(match[1])
+        if match is not None and match[2] is None:
+            following += sequence.increment
+        path = declarations.path_of(sequence.schema, sequence.name)
+        if sequence.low <= following <= sequence.high:
+            # Not as if it were drawn: that would be what `currval` and `lastval` give.
+            self._rows("SELECT setval($1, $2::bigint, false)", path, following)
+        else:
+            last = following - sequence.increment
+            self._rows("SELECT setval($1, $2::bigint)", path, last)
+        return True
 
     def count(self, path: str) -> int:
         """See `Schema`."""
