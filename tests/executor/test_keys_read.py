@@ -54,7 +54,7 @@ NARROW = {
     "UPDATE n SET v = 1 WHERE n.k = (SELECT max(k) FROM few)": ROWS,
     "DELETE FROM n WHERE k NOT IN (SELECT k FROM few) AND v = 3": 30,
     "SELECT n.v FROM n, few WHERE n.k = few.k": ROWS,
-    "SELECT n.v FROM n, few WHERE n.k = few.k AND few.v = 2": ROWS,
+    "SELECT n.v FROM n, few WHERE n.k = few.k AND few.v = 2": 1,
 }  # fmt: skip
 OF_KEYS = {
     "SELECT n.v FROM n, few WHERE n.k = few.k": 5,
