@@ -143,18 +143,18 @@ def _asked(parts: Parts, remote: RemoteQuery, codes: Sequence[Constant], bind: B
     known = parts.state.cache(_Narrowed).setdefault(remote, {})
     query = known.get(count)
     if query is None:
-        query = known[count] = _query(remote, count)
+        query = known[count] = _query(parts, remote, count)
     return Asked(query, bind(query, (*codes, *[codes[-1]] * (count - len(codes)))))
 
 
-def _query(remote: RemoteQuery, count: int) -> RemoteQuery:
+def _query(parts: Parts, remote: RemoteQuery, count: int) -> RemoteQuery:
     compared = _node(remote.probes[0])
     (code,) = keys.codes_of(compared)
     tags = [Tag(index, code.stored) for index in range(count)]
     listed = ", ".join(f"⟦{index}⟧" for index in range(1, count + 1))
     text = f"⟦0⟧ IN ({listed})"
     if not scheme_of(code.onion).tags:
-        text = keys.sieved(text, count)
+        text = keys.sieved(text, count, parts.backend)
     node = Sql(text, (compared.children[0], *tags))
     return replace(remote, where=(*remote.where, node), probes=())
 

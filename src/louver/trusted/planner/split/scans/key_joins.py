@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -52,10 +53,12 @@ class _Way:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """How many ``rows`` are expected of a table, and ``by`` which way; None where it is read as it
-    is. ``keys`` are the filters that its keys pass first, and the columns that these compare.
+    is. What comes first in ``turn``, by the rows that are read for it, is read first. Keys pass
+    the ``filters`` before, which compare the columns ``compared``.
     """
 
     rows: float
+    turn: float
     by: _Way | None = None
     filters: str = ""
     compared: tuple[str, ...] = ()
@@ -77,7 +80,8 @@ class Joined:
     def choice(self, remote: RemoteQuery, before: Sequence[RemoteQuery]) -> Choice:
         """The way that leaves the fewest rows, by the keys of a table that is read ``before``."""
         source = self.sources[remote.sources[0].table]
-        best = Choice(self._kept(remote)[0])
+        kept = self._kept(remote)[0]
+        best = Choice(kept, kept + _looked_at(remote))
         best_s = _read_s(remote, self.link)
         costs = source.backend.costs
         if not source.backend.computes or remote.rows < cost.LEAST_ROWS or remote.probes:
@@ -88,13 +92,13 @@ class Joined:
             if first is None or any(ref.table == way.tie.other.table.id for ref in remote.inner):
                 continue
             kept, filters, compared = self._kept(first)
-            rows = self._matches(way.tie, remote, kept)
+            rows = self._matches(way.tie, remote, first, kept)
             if kept > MOST_KEYS or rows > remote.rows * costs.most_left:
                 continue
             work_s = remote.rows * costs.compare_s
             spent_s = cost.seconds(remote, rows, self.link) + work_s
             if spent_s < best_s:
-                best, best_s = Choice(rows, way, filters, compared), spent_s
+                best, best_s = Choice(rows, rows, way, filters, compared), spent_s
         return best
 
     def taken(self, remote: RemoteQuery, choice: Choice, probed: Probed) -> RemoteQuery:
@@ -162,7 +166,7 @@ class Joined:
             return None
         return _Way(tie, condition.node, scope.collected)
 
-    def _matches(self, tie: Tie, remote: RemoteQuery, kept: float) -> float:
+    def _matches(self, tie: Tie, remote: RemoteQuery, first: RemoteQuery, kept: float) -> float:
         """How many rows are expected to have one of so many keys: one for each of a column without
         duplicates, and as large a share as is kept of the keys' own table of what refers to these.
         """
@@ -172,7 +176,11 @@ class Joined:
             scope = self.conditions.scope({tie.owner.slot: remote.sources[0].slot})
             return min(remote.rows, kept * remote.rows * cost.fraction(node, scope))
         least = min(tie.other.table.row_count, tie.owner.table.row_count)
-        return remote.rows * min(1.0, kept / max(least, 1))
+        share = min(1.0, kept / max(least, 1))
+        if first.probes and first.probes[0].column != tie.key.id and not tie.key.unique:
+            # Rows that were chosen by their values of one column have most of another one's.
+            share = math.sqrt(share)
+        return remote.rows * share
 
     def _kept(self, remote: RemoteQuery) -> tuple[float, str, tuple[str, ...]]:
         """How many rows of a table that is read first are expected to give keys, the filters that
@@ -213,3 +221,10 @@ def _read_s(remote: RemoteQuery, link: cost.Link) -> float:
     if lookup.rest is None:
         return first_s
     return first_s + cost.by_number_s(lookup.rest, lookup.matches, link)
+
+
+def _looked_at(remote: RemoteQuery) -> float:
+    """What the first step of a look-up reads, in rows of all columns."""
+    if remote.lookup is None:
+        return 0.0
+    return remote.rows * cost.row_bytes(remote.lookup.first) / cost.row_bytes(remote)

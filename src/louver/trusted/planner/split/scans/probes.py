@@ -56,7 +56,7 @@ def add(
     joined = key_joins.Joined(sources, blocks, nodes, conditions, link, may_show, change)
     while left:
         choices = [joined.choice(remote, probed.remotes) for remote in left]
-        position = min(range(len(left)), key=lambda index: choices[index].rows)
+        position = min(range(len(left)), key=lambda index: choices[index].turn)
         remote, choice = left.pop(position), choices[position]
         source = sources[remote.sources[0].table]
         if source.backend.keys_choose:
@@ -81,7 +81,7 @@ def _by_all_ranges(
     if len(ties.named(nodes, table)) != 1:
         return remote
     places = {before.sources[0].table: before for before in probed.remotes}
-    for tie in ties.ties(table, blocks):
+    for tie in ties.stated(table, blocks):
         first = places.get(tie.other.table.id)
         if first is not None:
             remote = _by_ranges(tie, remote, first, blocks, conditions, probed)
