@@ -143,6 +143,54 @@ def test_many_keys_read_the_table(twin: Twin, monkeypatch: pytest.MonkeyPatch) -
     assert read(twin, "UPDATE n SET v = few.v FROM few WHERE n.k = few.k")["n"][0] == ROWS
 
 
+def test_many_keys_go_beside_the_text(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys_read, "MOST_LISTED", 2)
+    assert read(twin, "UPDATE n SET v = few.v FROM few WHERE n.k = few.k")["n"][0] == 5
+    sent = [r.message for r in twin.tap.records if getattr(r.message, "tables", None)]
+    (keys,) = [t for message in sent for n, t in message.tables.items() if n == "louver_keys"]
+    codes = keys.column(0).to_pylist()
+    assert len(codes) == 5
+    assert codes == sorted(codes)
+    twin.run("SELECT * FROM n")
+
+
+FOLLOWING = {
+    "SELECT n.v FROM n, m, few WHERE n.k = m.k AND m.k = few.k AND few.v = 2": 1,
+    "SELECT n.v FROM few, n WHERE (few.k = n.k AND few.v = 2 AND n.v > 1)"
+    " OR (few.k = n.k AND few.v = 3 AND n.v < 9)": 2,
+    "SELECT a.v FROM n a, n b, few WHERE a.k = few.k AND b.k = few.k AND few.v < 2": 2,
+    "SELECT a.v FROM n a, n b, few WHERE a.k = few.k AND few.v < 2": ROWS,
+    "SELECT n.v FROM few LEFT JOIN n ON n.k = few.k WHERE few.v = 2": 1,
+    "SELECT n.v FROM n LEFT JOIN few ON n.k = few.k AND few.v = 2": ROWS,
+    "SELECT n.v FROM few, n WHERE (few.k = n.k AND few.v = 2) OR n.v = 3": ROWS,
+}
+
+
+@pytest.mark.parametrize("sql", FOLLOWING)
+def test_equalities_that_follow_choose_rows(twin: Twin, sql: str) -> None:
+    twin.fill("CREATE TABLE m (k BIGINT ENC, w BIGINT ENC)",
+              f"INSERT INTO m SELECT i, i FROM range({ROWS + 9}) r(i)")  # fmt: skip
+    assert read(twin, sql)["n"][0] == FOLLOWING[sql]
+
+
+def test_the_ledger_says_which_rows_gave_keys(key_file: Path) -> None:
+    sql = "SELECT n.v FROM n, few WHERE n.k = few.k AND few.v = 2"
+    twin = filled(key_file)
+    assert read(twin, sql)["n"][0] == 1
+    shown = {(f.table, f.kind, f.columns) for f in twin.session.context.ledger.facts()}
+    assert {("few", "rows", ("v",)), ("few", "eq.met", ("k",))} <= shown
+    twin.close()
+    twin = Twin(":memory:", key_file, "cryptdb")
+    twin.fill(
+        "CREATE TABLE n (k BIGINT ENC, v BIGINT ENC)",
+        "CREATE TABLE few (k INTEGER ENC, v BIGINT ENC MAY REVEAL size)",
+        f"INSERT INTO n SELECT i, i % 100 FROM range({ROWS}) r(i)",
+        "INSERT INTO few SELECT i * 3, i FROM range(5) r(i)",
+    )
+    assert read(twin, sql)["n"][0] == ROWS
+    twin.close()
+
+
 def test_a_chain_of_tables(twin: Twin) -> None:
     twin.fill("ALTER TABLE n RENAME TO o", "CREATE TABLE n (k BIGINT ENC UNIQUE, s VARCHAR ENC)",
               "INSERT INTO n SELECT k, s FROM o",
@@ -263,6 +311,9 @@ FORMS = [
     "SELECT big.w FROM big WHERE k NOT IN (SELECT k FROM little WHERE k IS NOT NULL)",
     "SELECT big.w FROM big WHERE NOT EXISTS (SELECT 1 FROM little WHERE little.k = big.k)",
     "SELECT (SELECT count(*) FROM big WHERE big.k = little.k) FROM little",
+    "SELECT w FROM little, big WHERE (big.k = little.k AND x > 1) OR (little.k = big.k AND w < 5)",
+    "SELECT w FROM little a, little b, big WHERE a.k = b.k AND b.k = big.k AND a.x = 3",
+    "SELECT a.w FROM big a, big b, little WHERE a.k = little.k AND b.k = a.k AND little.x < 3",
     "SELECT a.x, b.x, w FROM little a, little b, big WHERE big.k = a.k AND b.x = a.x",
     "SELECT w FROM little JOIN big USING (k)",
     "SELECT w FROM (SELECT k FROM little WHERE x < 4) AS s JOIN big ON big.k = s.k",
