@@ -154,25 +154,6 @@ def test_many_keys_go_beside_the_text(twin: Twin, monkeypatch: pytest.MonkeyPatc
     twin.run("SELECT * FROM n")
 
 
-FOLLOWING = {
-    "SELECT n.v FROM n, m, few WHERE n.k = m.k AND m.k = few.k AND few.v = 2": 1,
-    "SELECT n.v FROM few, n WHERE (few.k = n.k AND few.v = 2 AND n.v > 1)"
-    " OR (few.k = n.k AND few.v = 3 AND n.v < 9)": 2,
-    "SELECT a.v FROM n a, n b, few WHERE a.k = few.k AND b.k = few.k AND few.v < 2": 2,
-    "SELECT a.v FROM n a, n b, few WHERE a.k = few.k AND few.v < 2": ROWS,
-    "SELECT n.v FROM few LEFT JOIN n ON n.k = few.k WHERE few.v = 2": 1,
-    "SELECT n.v FROM n LEFT JOIN few ON n.k = few.k AND few.v = 2": ROWS,
-    "SELECT n.v FROM few, n WHERE (few.k = n.k AND few.v = 2) OR n.v = 3": ROWS,
-}
-
-
-@pytest.mark.parametrize("sql", FOLLOWING)
-def test_equalities_that_follow_choose_rows(twin: Twin, sql: str) -> None:
-    twin.fill("CREATE TABLE m (k BIGINT ENC, w BIGINT ENC)",
-              f"INSERT INTO m SELECT i, i FROM range({ROWS + 9}) r(i)")  # fmt: skip
-    assert read(twin, sql)["n"][0] == FOLLOWING[sql]
-
-
 def test_the_ledger_says_which_rows_gave_keys(key_file: Path) -> None:
     sql = "SELECT n.v FROM n, few WHERE n.k = few.k AND few.v % 5 = 2"
     twin = filled(key_file)

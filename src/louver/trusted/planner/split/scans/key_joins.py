@@ -80,8 +80,8 @@ class Joined:
     def choice(self, remote: RemoteQuery, before: Sequence[RemoteQuery]) -> Choice:
         """The way that leaves the fewest rows, by the keys of a table that is read ``before``."""
         source = self.sources[remote.sources[0].table]
-        kept = self._kept(remote)[0]
-        best = Choice(kept, kept + _looked_at(remote))
+        expected = self._kept(remote)[0]
+        best = Choice(expected, expected + _looked_at(remote))
         best_s = _read_s(remote, self.link)
         costs = source.backend.costs
         if not source.backend.computes or remote.rows < cost.LEAST_ROWS or remote.probes:
@@ -91,9 +91,9 @@ class Joined:
             first = places.get(way.tie.other.table.id)
             if first is None or any(ref.table == way.tie.other.table.id for ref in remote.inner):
                 continue
-            kept, filters, compared = self._kept(first)
-            rows = self._matches(way.tie, remote, first, kept)
-            if kept > MOST_KEYS or rows > remote.rows * costs.most_left:
+            expected, filters, compared = self._kept(first)
+            rows = self._matches(way.tie, remote, first, expected)
+            if expected > MOST_KEYS or rows > remote.rows * costs.most_left:
                 continue
             work_s = remote.rows * costs.compare_s
             spent_s = cost.seconds(remote, rows, self.link) + work_s
@@ -166,7 +166,7 @@ class Joined:
             return None
         return _Way(tie, condition.node, scope.collected)
 
-    def _matches(self, tie: Tie, remote: RemoteQuery, first: RemoteQuery, kept: float) -> float:
+    def _matches(self, tie: Tie, remote: RemoteQuery, first: RemoteQuery, expected: float) -> float:
         """How many rows are expected to have one of so many keys: one for each of a column without
         duplicates, and as large a share as is kept of the keys' own table of what refers to these.
         """
@@ -174,9 +174,9 @@ class Joined:
             name = exp.column(exp.to_identifier(tie.column.name, quoted=True), tie.owner.name)
             node = exp.In(this=name, expressions=[exp.Null()])
             scope = self.conditions.scope({tie.owner.slot: remote.sources[0].slot})
-            return min(remote.rows, kept * remote.rows * cost.fraction(node, scope))
+            return min(remote.rows, expected * remote.rows * cost.fraction(node, scope))
         least = min(tie.other.table.row_count, tie.owner.table.row_count)
-        share = min(1.0, kept / max(least, 1))
+        share = min(1.0, expected / max(least, 1))
         if first.probes and first.probes[0].column != tie.key.id and not tie.key.unique:
             # Rows that were chosen by their values of one column have most of another one's.
             share = math.sqrt(share)
