@@ -75,6 +75,7 @@ class Backend:
         concurrent: whether several clients change rows of a table at once, each on a state of its
             own, and side connections see all tables; else every table is counted.
         embedded: whether a database is a file that one process writes at a time.
+        sieves: whether it is to be told to decide IN while it scans.
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
         unique: what after a column's type makes the server refuse a value twice; "" for none.
@@ -102,6 +103,7 @@ class Backend:
     catalog_counts: bool = True
     concurrent: bool = False
     embedded: bool = False
+    sieves: bool = False
     adds_columns: bool = False
     schemas: bool = True
     unique: str = ""
@@ -363,6 +365,12 @@ class Backend:
             powers: how many exponents are bound; the modulus follows these.
         """
         raise errors.make("engine.operation", engine=self.name, operation="powers of shares")
+
+    def tidied(self, _table: Table) -> str:
+        """What gives back the room of rows that were all changed, where nothing hinders it; empty
+        where an engine does so by itself.
+        """
+        return self.checkpoint()
 
     def checkpoint(self) -> str:
         """What writes memory to where it stays; empty where nothing does."""

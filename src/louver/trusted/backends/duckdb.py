@@ -172,5 +172,6 @@ BACKEND = DuckDB(
     replaces=True,
     concurrent=True,
     embedded=True,
+    sieves=True,
     settings=_SETTINGS,
 )

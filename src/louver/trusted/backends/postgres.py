@@ -136,6 +136,12 @@ class Postgres(Backend):
         target = f"{self.table(table)} AS t"
         return f"UPDATE {target} SET {changes} FROM {rows} WHERE t.row_id = {rows}.{key}"
 
+    def tidied(self, table: Table) -> str:
+        """A table whose rows were all changed holds each of them twice, and more with each layer;
+        where somebody is at work on it, it stays so.
+        """
+        return f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {self.table(table)}"
+
     def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
         """A code without its outermost layer, or under its group's key."""
         if layer == "open":

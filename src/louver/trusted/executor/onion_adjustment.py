@@ -128,9 +128,13 @@ def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> p
 
 
 def _tidy(context: Context, needed: Sequence[Opening]) -> None:
-    """Have a large changed column written anew; who writes at the same time does not allow it."""
-    rows = [context.catalog.column(o.table, o.column)[0].row_count for o in needed]
-    sql = context.backend.checkpoint()
-    if sql and not context.engine.in_transaction and max(rows) >= LEAST_ROWS:
-        with suppress(errors.Error):
-            context.engine.run(Statement(sql, kind="ddl"))
+    """Have large changed tables written anew; who is at work at the same time does not allow it."""
+    if context.engine.in_transaction:
+        return
+    ids = dict.fromkeys(opening.table for opening in needed)
+    tables = [context.catalog.by_id(table) for table in ids]
+    large = [table for table in tables if table.row_count >= LEAST_ROWS]
+    for sql in dict.fromkeys(context.backend.tidied(table) for table in large):
+        if sql:
+            with suppress(errors.Error):
+                context.engine.run(Statement(sql, kind="ddl"))

@@ -151,7 +151,7 @@ class ServerStorage:
         def narrow(remote: RemoteQuery, request: Request, answers: Answers) -> Request:
             if not remote.probes:
                 return request
-            return keys_read.narrowed(self._parts, remote, answers, bind)
+            return keys_read.narrowed(self._parts, remote, answers, literals, bind)
 
         return narrow
 

@@ -18,7 +18,7 @@ from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
-_OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|louver_numbers|row_id")
+_OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|louver_numbers|louver_keys?|row_id")
 _PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 

@@ -66,7 +66,11 @@ def remote_text(remote: RemoteQuery, printer: Printer) -> str:
 def _condition(node: Node, printer: Printer) -> str:
     """One of the conditions of WHERE."""
     text = printer.print(node)
-    return text if keys.looks_up(node) else keys.sieved(text, len(keys.codes_of(node)))
+    return (
+        text
+        if keys.looks_up(node)
+        else keys.sieved(text, len(keys.codes_of(node)), printer.backend)
+    )
 
 
 def _name(name: str, remote: RemoteQuery) -> str:

@@ -68,7 +68,7 @@ class Probe:
     Of a lake, ``filters`` are conditions on that table under the name ``alias``, with ``⟪i⟫`` for
     the statement's i-th number. Where keys are ``merged``, one range holds them all: how many there
     are would show which are equal. Of a server, ``node`` compares what it holds of the column with
-    one constant.
+    one constant, and up to ``most`` keys are asked for; for more the table is read.
     """
 
     column: int
@@ -78,6 +78,7 @@ class Probe:
     filters: tuple[str, ...]
     merged: bool = False
     node: Node | None = None
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,12 +88,14 @@ class Lookup:
     by their numbers, or of all rows where that costs less. None where there are no others.
 
     ``condition`` is the local engine's text over the columns of ``first``, which it calls
-    `LOOKUP_ROWS`, with ``⟪i⟫`` for the statement's i-th number.
+    `LOOKUP_ROWS`, with ``⟪i⟫`` for the statement's i-th number; ``matches`` rows are expected to
+    pass it.
     """
 
     first: RemoteQuery
     rest: RemoteQuery | None
     condition: str
+    matches: float = 0.0
 
 
 LOOKUP_ROWS = "louver_looked"

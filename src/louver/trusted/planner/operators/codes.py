@@ -208,8 +208,9 @@ def constant(
     if text is None or scope.describe is None:
         return None
     bare = node.this if isinstance(node, exp.Paren) else node
-    if isinstance(bare, exp.Literal) and bare.is_string and value.type != "VARCHAR":
-        # A string of no type of its own takes the column's.
+    is_string = isinstance(bare, exp.Literal) and bare.is_string
+    if isinstance(bare, exp.Null) or (is_string and value.type != "VARCHAR"):
+        # A string, or NULL, of no type of its own takes the column's.
         text = f"CAST({text} AS {spoken().own_type(value.type)})"
     type_ = _type_of(_filled(text, scope), scope)
     if not type_ or not _comparable(value.type, type_):

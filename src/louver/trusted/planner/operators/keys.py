@@ -19,6 +19,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from louver.names import fold
+from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Code, Node, RemoteQuery, Sql
 from louver.trusted.planner.ir import Column as StoredColumn
 from louver.trusted.planner.operators import codes
@@ -184,11 +185,14 @@ def looks_up(node: Node) -> int:
     return len(constants) if tags else 0
 
 
-def sieved(text: str, count: int) -> str:
-    """IN with so many codes, none of them a tag, as a condition of WHERE. With ``IS TRUE`` DuckDB
-    decides it while it scans the column, and reads other columns where it has met a code; IN alone
-    it decides when it has read all columns, by hashing, which pays where there are many.
+def sieved(text: str, count: int, backend: Backend) -> str:
+    """IN with so many codes, none of them a tag, as a condition of WHERE. With ``IS TRUE`` an
+    engine that ``sieves`` decides it while it scans the column, and reads other columns where it
+    has met a code; IN alone it decides when it has read all columns, by hashing, which pays where
+    there are many. Of any other engine no index would serve it.
     """
+    if not backend.sieves:
+        return text
     return f"({text}) IS TRUE" if 1 < count <= _MOST_SIEVED else text
 
 

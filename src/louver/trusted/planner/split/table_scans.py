@@ -28,7 +28,7 @@ from louver.trusted.planner.ir import (
     Sql,
 )
 from louver.trusted.planner.operators import keys
-from louver.trusted.planner.split.scans import columns, graph, probes, query_blocks
+from louver.trusted.planner.split.scans import columns, graph, key_joins, probes, query_blocks
 from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
 from louver.trusted.planner.sql import lexer, selection
@@ -288,7 +288,7 @@ class _Reducer:
         link: cost.Link,
         *,
         change: bool,
-    ) -> probes.Probed:
+    ) -> key_joins.Probed:
         """Let tables be reduced by keys of tables that are read before them."""
 
         def may_show(remote: RemoteQuery) -> bool:

@@ -26,7 +26,7 @@ from louver.trusted.executor.local.postgres.parameters import listed
 from louver.trusted.vault.catalog import HomeObject
 
 #: Of a table with as many rows PostgreSQL's planner needs to know how they are distributed.
-_ANALYZED_ROWS = 2_000
+_ANALYZED_ROWS = 200
 _WORD = re.compile(r"\w+")
 _DEPENDED_ON = "2BP01"
 _PART = "louver_finish"

@@ -11,7 +11,7 @@ not understood is left out of an AND, and an OR is kept only if each of its side
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -53,11 +53,46 @@ def planned(
     """A scan as a look-up by what the ``owners``, all occurrences of its table, ask for, if that is
     expected to pay; ``may_show`` tells whether the server may see which rows are read.
     """
-    if not owners or not scanned.backend.computes:
+    if not scanned.backend.computes:
         return remote
-    required = [_required(owner, blocks, conditions, pushed=bool(remote.where)) for owner in owners]
-    if not all(required):
+    chosen = conditions_of(scanned, owners, blocks, conditions, pushed=bool(remote.where))
+    if chosen is None:
         return remote
+    matches = remote.rows * min(chosen.left, 1.0)
+    first, rest = _steps(remote, chosen.names, matches)
+    if rest is not None:
+        pays = cost.looks_up(rest, remote.rows, matches, link)
+        remote = replace(remote, weighed=True)
+        if not may_show or not pays or chosen.left > scanned.backend.costs.most_left:
+            return remote
+    return replace(remote, lookup=Lookup(first, rest, chosen.condition, matches))
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What rows must meet to matter: a condition as `ir.Lookup` has it, the folded names of the
+    columns that it is on, and the share of rows that it is expected to leave.
+    """
+
+    condition: str
+    names: frozenset[str]
+    left: float
+
+
+def conditions_of(
+    scanned: Source,
+    owners: Sequence[Occurrence],
+    blocks: Sequence[Block],
+    conditions: Conditions,
+    *,
+    pushed: bool,
+) -> Chosen | None:
+    """What the ``owners``, all occurrences of a table, ask for that can be decided locally; with
+    ``pushed`` beside what the server decides. None where one of them may need any row.
+    """
+    required = [_required(owner, blocks, conditions, pushed=pushed) for owner in owners]
+    if not owners or not all(required):
+        return None
     names: set[str] = set()
     left, texts = 0.0, []
     for owner, wanted in zip(owners, required, strict=True):
@@ -69,22 +104,14 @@ def planned(
         left += share
         text = _text(wanted, conditions)
         if text is None:
-            return remote
+            return None
         if text not in texts:
             texts.append(text)
-    matches = remote.rows * min(left, 1.0)
-    first, rest = _steps(remote, names, matches)
-    if rest is not None:
-        pays = cost.looks_up(rest, remote.rows, matches, link)
-        remote = replace(remote, weighed=True)
-        if not may_show or not pays or left > scanned.backend.costs.most_left:
-            return remote
-    condition = " OR ".join(f"({text})" for text in texts)
-    return replace(remote, lookup=Lookup(first, rest, condition))
+    return Chosen(" OR ".join(f"({text})" for text in texts), frozenset(names), left)
 
 
 def _steps(
-    remote: RemoteQuery, names: set[str], matches: float
+    remote: RemoteQuery, names: frozenset[str], matches: float
 ) -> tuple[RemoteQuery, RemoteQuery | None]:
     """What is read of all rows, for a condition on columns of these folded names, and afterwards,
     of so many rows.
