@@ -366,9 +366,9 @@ class Backend:
         """
         raise errors.make("engine.operation", engine=self.name, operation="powers of shares")
 
-    def tidied(self, _table: Table) -> str:
-        """What gives back the room of rows that were all changed, where nothing hinders it; empty
-        where an engine does so by itself.
+    def tidied(self, _table: Table, *, whole: bool = False) -> str:
+        """What takes back the room of rows that were changed, where nothing hinders it, and with
+        ``whole`` writes a table anew; empty where an engine does so by itself.
         """
         return self.checkpoint()
 

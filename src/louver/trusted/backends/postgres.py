@@ -136,11 +136,12 @@ class Postgres(Backend):
         target = f"{self.table(table)} AS t"
         return f"UPDATE {target} SET {changes} FROM {rows} WHERE t.row_id = {rows}.{key}"
 
-    def tidied(self, table: Table) -> str:
-        """A table whose rows were all changed holds each of them twice, and more with each layer;
-        where somebody is at work on it, it stays so.
+    def tidied(self, table: Table, *, whole: bool = False) -> str:
+        """A table whose rows were all changed holds each of them twice; what was theirs is used by
+        later ones, or with ``whole`` given back, for which nobody may be at work on it.
         """
-        return f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {self.table(table)}"
+        options = "FULL, ANALYZE" if whole else "ANALYZE, SKIP_LOCKED"
+        return f"VACUUM ({options}) {self.table(table)}"
 
     def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
         """A code without its outermost layer, or under its group's key."""

@@ -128,7 +128,7 @@ def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> p
 
 
 def _tidy(context: Context, needed: Sequence[Opening]) -> None:
-    """Have large changed tables written anew; who is at work at the same time does not allow it."""
+    """Have the room of large changed tables' old rows taken back, which keeps nobody waiting."""
     if context.engine.in_transaction:
         return
     ids = dict.fromkeys(opening.table for opening in needed)

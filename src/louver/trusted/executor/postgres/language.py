@@ -28,6 +28,7 @@ from louver.trusted.executor.postgres import (
     setting,
     several,
     truncating,
+    vacuuming,
 )
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
@@ -173,15 +174,6 @@ def _require_query_within(context: Context, text: lexer.Text, tokens: Sequence[T
             return
 
 
-def _vacuum(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
-) -> Answer:
-    """VACUUM and ANALYZE."""
-    if context.in_transaction and keyword(tokens[0].text) == "VACUUM":
-        raise messages.said("25001", "VACUUM cannot run inside a transaction block")
-    return maintenance.vacuum(context, text, tokens, parameters)
-
-
 def _reindex(
     context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
@@ -255,7 +247,7 @@ _HANDLERS: dict[str, Handler] = {
     "UNLISTEN": notify.unlisten,
     "NOTIFY": notify.notify,
     "CHECKPOINT": maintenance.checkpoint,
-    "VACUUM": _vacuum,
-    "ANALYZE": _vacuum,
+    "VACUUM": vacuuming.vacuum,
+    "ANALYZE": vacuuming.vacuum,
     "REINDEX": _reindex,
 }
