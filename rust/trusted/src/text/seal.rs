@@ -254,8 +254,8 @@ fn salted(
     name[15] = token.len() as u8;
     let name = u128::from_le_bytes(name);
     let mixed = (name as u64 ^ (name >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let place = (mixed >> 52) as usize % schedules.len();
-    let slot = &mut schedules[place];
+    let bucket = (mixed >> 52) as usize % schedules.len();
+    let slot = &mut schedules[bucket];
     if slot.as_ref().is_none_or(|(of, _)| *of != name) {
         *slot = Some((name, cipher()));
     }

@@ -138,7 +138,7 @@ class Postgres(Backend):
 
     def tidied(self, table: Table, *, whole: bool = False) -> str:
         """A table whose rows were all changed holds each of them twice; what was theirs is used by
-        later ones, or with ``whole`` given back, for which nobody may be at work on it.
+        later ones, or with ``whole`` given back, for which no other client may be at work on it.
         """
         options = "FULL, ANALYZE" if whole else "ANALYZE, SKIP_LOCKED"
         return f"VACUUM ({options}) {self.table(table)}"

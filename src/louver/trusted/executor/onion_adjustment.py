@@ -128,7 +128,7 @@ def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> p
 
 
 def _tidy(context: Context, needed: Sequence[Opening]) -> None:
-    """Have the room of large changed tables' old rows taken back, which keeps nobody waiting."""
+    """Have the room of large changed tables' old rows taken back; no client waits for that."""
     if context.engine.in_transaction:
         return
     ids = dict.fromkeys(opening.table for opening in needed)
