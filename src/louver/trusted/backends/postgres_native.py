@@ -23,6 +23,8 @@ _COMPARISONS = (
 )  # fmt: skip
 _NUMBERS = frozenset(("SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"))
 _OTHERS = frozenset(("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "UUID"))
+#: Compared alike with its own kind alone: with a date or a time the zone of the session counts.
+_ZONED = "TIMESTAMP WITH TIME ZONE"
 _DECIMAL = re.compile(r"DECIMAL\(\d+, ?\d+\)")
 #: Dates and lengths of time that mean the same under every DateStyle and IntervalStyle.
 _DAY = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
@@ -74,6 +76,13 @@ def _is_known(part: exp.Expr, type_of: TypeOf) -> bool:
         case exp.Literal() if part.is_string:
             return isinstance(part.parent, exp.Cast | exp.Interval) or _is_text(part, type_of)
     return True
+
+
+def is_compared(type_: str) -> bool:
+    """Whether values of a type, by the catalog's name, are compared by every server alike, and
+    equal ones are the same value.
+    """
+    return _is_known_type(type_) or type_ == _ZONED
 
 
 def _is_known_type(type_: str) -> bool:

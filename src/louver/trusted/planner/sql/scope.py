@@ -172,6 +172,8 @@ class Scope:
         source, stored = match
         low, high = stored.minimum or 0, stored.maximum or 0
         if not stored.encrypted:
+            if not source.backend.compares(stored.type):
+                return None
             node = StoredColumn(source.server_alias, source.backend.quote(stored.stored["plain"]))
             bounded = stored.minimum is not None
             return Plain(
