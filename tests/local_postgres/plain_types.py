@@ -1,4 +1,4 @@
-"""Types of PostgreSQL with values that are easily lost, and statements over plain columns of them."""
+"""Types of PostgreSQL with values that are easily lost, and statements over columns of them."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ _PLAIN = {
     "UUID": "uuid", "DATE": "date", "TIMESTAMP": "timestamp",
 }  # fmt: skip
 #: PostgreSQL's own types that are compared by a collation, beside `text`.
-_TEXTUAL = re.compile(
-    r"(?:text|refcursor|bpchar|character(?: varying)?)(?:\(\d+\))?(?:\[\])?"
-)
+_TEXTUAL = re.compile(r"(?:text|bpchar|character(?: varying)?)(?:\(\d+\))?(?:\[\])?")
 _COLLATION = ' COLLATE "C"'
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 #: Kinds of values that both engines compare alike.

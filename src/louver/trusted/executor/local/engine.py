@@ -254,6 +254,9 @@ class Binder(Protocol):
         the engine's language: one that every such server has.
         """
 
+    def require_received(self, values: pa.ChunkedArray) -> None:
+        """Raise for values to be stored that the engine gives and would not take again."""
+
     def as_stored(self, type_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Values of a plain column of a type as values of the type that it is stored as."""
 

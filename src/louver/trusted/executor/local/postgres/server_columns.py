@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from louver import errors
 from louver.trusted.executor.local.postgres import values
 from louver.trusted.planner.sql.postgres_types import catalog_type, own_type
 
@@ -29,6 +30,8 @@ _KIND = (
     " AS p ON p.oid = t.typsend WHERE t.oid = $1::oid"
 )
 _TEXTS = frozenset({"enum_send", "textsend"})
+#: The type whose empty value is such; its binary form, and what an array has of it.
+_NOT_TAKEN, _EMPTY, _EMPTY_ELEMENT = "tsquery", b"\0\0\0\0", b"\0\0\0\4\0\0\0\0"
 
 
 def stored_as(connection: PostgresConnection, type_: str) -> str:
@@ -47,6 +50,19 @@ def as_stored(column: pa.ChunkedArray, type_: str) -> pa.ChunkedArray:
     """Values of a plain column as those of the type that it is stored as."""
     arrays = [_as_stored(chunk, type_) for chunk in column.chunks]
     return pa.chunked_array(arrays) if arrays else column
+
+
+def require_received(column: pa.ChunkedArray) -> None:
+    """Raise for values that PostgreSQL sends in binary form but does not take: no query would read
+    the rows that they are in.
+    """
+    if not values.is_opaque(column.type) or not column.type.type_name.startswith(_NOT_TAKEN):
+        return
+    for chunk in column.chunks:
+        given = [value for value in chunk.storage.to_pylist() if value is not None]
+        if any(value == _EMPTY or _EMPTY_ELEMENT in value for value in given):
+            detail = f"an empty {column.type.type_name} has no binary form that PostgreSQL reads"
+            raise errors.make("postgres.value", detail=detail)
 
 
 def is_same(type_: pa.DataType) -> bool:

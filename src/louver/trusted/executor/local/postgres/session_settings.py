@@ -73,6 +73,12 @@ class PostgresSettings(PostgresInstances):
             return values
         return server_columns.as_stored(values, self.stored_as(type_))
 
+    def require_received(self, values: pa.ChunkedArray) -> None:
+        """See `Binder`."""
+        from louver.trusted.executor.local.postgres import server_columns
+
+        server_columns.require_received(values)
+
     def change_setting(self, name: str, sql: str) -> None:
         """See `Settings`."""
         if name in LIMITS:
