@@ -220,6 +220,20 @@ def test_they_are_declared_in_every_way(twin: PostgresTwin) -> None:
 POLICY = 'profile = "cryptdb"\n["*"]\n"*" = "plain"\n[odd]\nt = "enc"\n'
 
 
+def test_indexes_of_them_refuse_no_value(twin: PostgresTwin) -> None:
+    twin.run("CREATE TABLE t (k int ENC PRIMARY KEY, a jsonb, b text[], c point, d timestamptz)")
+    for how in ("(a)", "USING gin (a)", "USING gin (b)", "(b)", "USING gist (c)", "(d)"):
+        twin.run(f"CREATE INDEX ON t {how}")
+    twin.run("DROP INDEX t_a_idx, t_b_idx1")
+    twin.run("INSERT INTO t SELECT 1, jsonb_agg(x), array_agg(md5(x::text)), '(1,2)', 'infinity'"
+             " FROM generate_series(1, 3000) AS x")  # fmt: skip
+    twin.run("SELECT k, c::text, cardinality(b) FROM t WHERE a @> '[7]'")
+    indexed = on_server(twin).fetchall(
+        "SELECT indexdef FROM pg_indexes WHERE tablename = 't' AND indexdef ~ '\\(d\\)'"
+    )
+    assert len(indexed) == 1
+
+
 @pytest.mark.parametrize("words", [("--to",), ("--in-place", "--yes")])
 def test_a_database_comes_over_whose_policy_leaves_columns_plain(
     words: tuple[str, ...], tmp_path: Path

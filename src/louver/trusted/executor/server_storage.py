@@ -70,7 +70,7 @@ class ServerStorage:
             return
         from louver.trusted.executor.schema import indexes
 
-        now = indexes.wanted(self._parts.state.catalog, table)
+        now = indexes.wanted(self._parts.state.catalog, table, backend)
         texts = [backend.index(table, names) for names in now if names not in before]
         texts += [backend.drop_index(table, names) for names in before if names not in now]
         self._run(*texts)

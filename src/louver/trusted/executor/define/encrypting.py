@@ -259,7 +259,8 @@ def _finish(context: Context, start: head.Head, name: str) -> bool:
         fresh = _required(catalog, column)
         if not _complete(context, table, column, fresh):
             return False
-        gone, before = list(column.stored.values()), indexes.wanted(catalog, table)
+        gone = list(column.stored.values())
+        before = indexes.wanted(catalog, table, context.backend)
         if scheme.share_of(column):
             gone += tables.let_go_of_kept(table)
         for field in _FIELDS:
