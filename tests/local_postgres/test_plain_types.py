@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from louver import errors
 from louver._rust import postgres
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.type_names import TypeNames
+from louver.untrusted.engines.postgres.connection import PostgresEngine
 from louver.untrusted.engines.postgres.type_numbers import names, number_of
 from tests.client.harness import answers, key_file, run
 from tests.generated import SEED, SOAK, cases
@@ -232,6 +234,34 @@ def test_indexes_of_them_refuse_no_value(twin: PostgresTwin) -> None:
         "SELECT indexdef FROM pg_indexes WHERE tablename = 't' AND indexdef ~ '\\(d\\)'"
     )
     assert len(indexed) == 1
+
+
+def test_few_rows_with_arrays_wait_for_the_next_statement(
+    twin: PostgresTwin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    copy = PostgresEngine._copy
+
+    def noted(engine: PostgresEngine, table: str, *given: Any) -> None:
+        copied.append(table)
+        copy(engine, table, *given)
+
+    monkeypatch.setattr(PostgresEngine, "_copy", noted)
+    types = ("int[]", "text[]", "numeric[]", "timestamptz[]", "bool[]", "uuid[]", "json")
+    for number, type_ in enumerate(types):
+        twin.run(f"CREATE TABLE t{number} (k int ENC PRIMARY KEY, v {type_}, w text)")
+        texts = [text for text in ALL.get(type_, ("{}",)) if "=" not in text and "{{" not in text]
+        rows = ", ".join(f"({i}, {literal(type_, v)}, 'x')" for i, v in enumerate((*texts, None)))
+        twin.run(f"INSERT INTO t{number} VALUES {rows}")
+        assert not copied, type_
+        twin.run(f"INSERT INTO t{number} SELECT i, NULL, 'y' FROM generate_series(100, 200) AS i")
+        assert copied == [f'"public"."t{number}"']
+        copied.clear()
+        twin.run(f"SELECT k, v::text, w FROM t{number} ORDER BY k")
+    for value in ("[0:0]={1}", "{{1,2}}"):
+        twin.run(f"INSERT INTO t0 VALUES ({len(copied) + 900}, '{value}')")
+    assert len(copied) == 2
+    twin.run("SELECT k, v::text FROM t0 WHERE k >= 900 ORDER BY k")
 
 
 @pytest.mark.parametrize("words", [("--to",), ("--in-place", "--yes")])

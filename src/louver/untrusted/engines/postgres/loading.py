@@ -64,9 +64,24 @@ class Loading(ABC):
                 self.traffic.statements += 1
                 self._wait(Waiting(values.insertion(table, rows), writes=True))
                 return
-            self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)))
+            if not self._one_by_one(table, rows):
+                self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)))
             return
         self._copy(table, rows.schema, self._counted(rows))
+
+    def _one_by_one(self, table: str, rows: pa.Table) -> bool:
+        """Insert a few rows each by itself, with the next statement; whether they can be."""
+        from louver.untrusted.engines.postgres import single_rows
+
+        together = rows.num_rows <= 1 or self.in_transaction
+        if not together or rows.num_rows > single_rows.MOST_ROWS:
+            return False
+        steps = single_rows.insertions(table, rows)
+        for step in steps or ():
+            self._wait(Waiting(step, writes=True))
+        if steps is not None:
+            self.traffic.statements += rows.num_rows
+        return steps is not None
 
     @contextmanager
     def _filled(self, statement: Statement) -> Iterator[Statement]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 #: Of a type and of its arrays, for those that go beside a statement in their binary form.
 _NUMBERS = {
@@ -43,6 +44,11 @@ def number_of(name: str) -> int | None:
     element = bare.removesuffix("[]")
     known = _NUMBERS.get(_FIELDS.sub(r"\1", element))
     return None if known is None else known[element != bare]
+
+
+def numbers() -> Iterable[tuple[int, int]]:
+    """The numbers of each type and of its arrays."""
+    return _NUMBERS.values()
 
 
 def names() -> list[str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import quoted
-from louver.untrusted.engines.postgres.type_numbers import number_of
+from louver.untrusted.engines.postgres.type_numbers import number_of, numbers
 from louver.wire.fixed_width import bytes_of, numbers_of
 
 #: The number and the name of the type of a column with this Arrow type.
@@ -41,9 +41,11 @@ _MODIFIER_OFFSET = 4
 _MOST_PRECISION = 38
 #: Types of which a column can be bound as an array: not arrays, which have no arrays, nor types
 #: that the wire client knows no array of. Rows with any other column go by COPY.
-_BOUND = frozenset(
+BOUND = frozenset(
     (16, 17, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802)
 )
+#: By the numbers of the arrays of these, the numbers of the elements.
+ARRAYS = {array: number for number, array in numbers() if number in BOUND}
 
 
 def sent(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int, str]:
@@ -74,7 +76,7 @@ def sent(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int, str]:
 
 def is_bound(schema: pa.Schema) -> bool:
     """Whether each column of such rows can be bound as one array."""
-    return all(sent(pa.array([], field.type))[1] in _BOUND for field in schema)
+    return all(sent(pa.array([], field.type))[1] in BOUND for field in schema)
 
 
 def with_inputs(
