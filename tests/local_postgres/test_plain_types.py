@@ -133,6 +133,34 @@ def test_no_setting_of_a_session_or_of_the_server_matters(twin: PostgresTwin) ->
     twin.run(drawn.query())
 
 
+def test_the_server_compares_moments_with_moments_alone(twin: PostgresTwin) -> None:
+    twin.run("CREATE TABLE t (k int ENC PRIMARY KEY, a timestamptz, b timestamptz, c date,"
+             " d timestamp)")  # fmt: skip
+    moments = (
+        "NULL", "'infinity'", "'2026-01-01 00:00+05:45'", "'2026-01-01 00:00Z'",
+        "'2025-12-31 18:15Z'", "'2026-01-01 05:45Z'",
+    )  # fmt: skip
+    rows = [
+        f"({number}, {a}, {b}, '2026-01-01', '2026-01-01')"
+        for number, (a, b) in enumerate((a, b) for a in moments for b in moments)
+    ]
+    twin.run(f"INSERT INTO t VALUES {', '.join(rows)}")
+    for zone in ("UTC", "Asia/Kathmandu"):
+        twin.run(f"SET TimeZone = '{zone}'")
+        for condition, on_server in (
+            ("a < b", True), ("a IS NULL", True), ("a = b OR b IS NULL", True),
+            ("a BETWEEN b AND a", True), ("a <= c", False), ("a = d", False),
+            ("a < b + interval '1 day'", False), ("a = '2026-01-01'", False),
+            ("a IN (b, c)", False), ("coalesce(a, d) = b", False), ("(a IS NULL) = (b < c)", False),
+        ):  # fmt: skip
+            twin.run(f"SELECT k FROM t WHERE {condition} ORDER BY k")
+            plan = twin.louver.execute(f"EXPLAIN SELECT k FROM t WHERE {condition}").fetchall()
+            sent = plan[0][1].partition("open  ")[0]
+            assert ("WHERE" in sent) == on_server, (condition, plan)
+        twin.run("SELECT a::text, count(*) FROM t GROUP BY a ORDER BY a")
+        twin.run("SELECT min(a)::text, max(b)::text, count(DISTINCT a) FROM t")
+
+
 @pytest.mark.parametrize("form", ["", "(FORMAT csv)", "(FORMAT binary)"])
 def test_copy_brings_and_gives_them(twin: PostgresTwin, form: str) -> None:
     twin.run("CREATE TABLE t (k int ENC PRIMARY KEY, a jsonb, b text[], c interval, d numeric,"

@@ -27,15 +27,15 @@ _WRITTEN = {114: 0, 142: 0, 4072: 1}
 def insertions(table: str, rows: pa.Table) -> list[tuple[str, Sequence[Any]]] | None:
     """INSERT of each of some rows; None where a value cannot be bound. All have one text."""
     sent = [values.sent(column) for column in rows.columns]
-    unnested = [place for place, item in enumerate(sent) if item[1] in values.BOUND]
-    order = [*unnested, *(place for place in range(len(sent)) if place not in unnested)]
-    places = {place: number for number, place in enumerate(order, 1)}
-    arrays = ", ".join(f"${places[place]}::{sent[place][2]}[]" for place in unnested)
+    unnested = [position for position, item in enumerate(sent) if item[1] in values.BOUND]
+    order = [*unnested, *(position for position in range(len(sent)) if position not in unnested)]
+    numbers = {position: number for number, position in enumerate(order, 1)}
+    arrays = ", ".join(f"${numbers[position]}::{sent[position][2]}[]" for position in unnested)
     items = ", ".join(
-        f"r.c{place}" if place in unnested else f"${places[place]}::{sent[place][2]}"
-        for place in range(len(sent))
+        f"r.c{position}" if position in unnested else f"${numbers[position]}::{sent[position][2]}"
+        for position in range(len(sent))
     )
-    named = ", ".join(f"c{place}" for place in unnested)
+    named = ", ".join(f"c{position}" for position in unnested)
     sql = (
         f"INSERT INTO {table} ({', '.join(map(quoted, rows.column_names))})"
         f" SELECT {items} FROM unnest({arrays}) AS r({named})"
@@ -43,9 +43,9 @@ def insertions(table: str, rows: pa.Table) -> list[tuple[str, Sequence[Any]]] | 
     steps: list[tuple[str, Sequence[Any]]] = []
     for row in range(rows.num_rows):
         bound: list[Any] = []
-        for place in order:
-            array, number, _ = sent[place]
-            if place in unnested:
+        for position in order:
+            array, number, _ = sent[position]
+            if position in unnested:
                 bound.append((array.slice(row, 1), number))
                 continue
             value = array[row].as_py()
