@@ -39,6 +39,9 @@ VALUES: dict[str, list[str]] = {
     "interval": ["interval '1 day'", "'2 hours'", "interval '1 month 3 days'"],
     "inet": ["'10.0.0.1'::inet", "'192.168.0.0/24'"],
     "int4range": ["'[1,5)'::int4range", "'empty'", "int4range(2, 9)"],
+    "text[]": ["'{a,NULL}'::text[]", "'{}'", "'[0:0]={b}'"],
+    "time": ["time '24:00'", "'10:00:00.5'"],
+    "money": ["'1.50'::money", "'-0.01'"],
 }
 #: Types that stand in for one another in an expression.
 NUMBERS = ("integer", "bigint", "smallint", "numeric(10,2)", "numeric", "double precision", "real")

@@ -77,7 +77,7 @@ class Statements:
         for number, type_ in enumerate(types):
             column = f"c{number}"
             table.columns[column] = type_
-            enc = "" if type_ in CODED and random.random() < 0.4 else " ENC"
+            enc = "" if random.random() < 0.4 else " ENC"
             rule = ""
             if random.random() < 0.12:
                 rule = f" DEFAULT {random.choice(VALUES[type_])}"

@@ -182,6 +182,12 @@ class Backend:
             raise errors.make("engine.type", engine=self.name, type=stored)
         return sql_type
 
+    def compares(self, _declared: str) -> bool:
+        """Whether the server groups, sorts and compares plain values of a type, by the catalog's
+        name, as the local engine does.
+        """
+        return True
+
     def plain_type(self, declared: str) -> str:
         """The SQL type of a plain column; an error where the engine has none that loses nothing."""
         raise errors.make("engine.type", engine=self.name, type=declared)

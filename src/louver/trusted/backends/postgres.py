@@ -14,6 +14,7 @@ from louver import errors
 from louver.names import fold, is_home
 from louver.trusted.backends import comparisons, postgres_layers, postgres_native
 from louver.trusted.backends.backend import Backend, Leaf, TypeOf
+from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.scheme import representation
@@ -28,6 +29,9 @@ _PLAIN = {
     "FLOAT": "real", "DOUBLE": "double precision", "VARCHAR": 'text COLLATE "C"', "BLOB": "bytea",
     "UUID": "uuid", "DATE": "date", "TIMESTAMP": "timestamp",
 }  # fmt: skip
+#: PostgreSQL's own types that are compared by a collation, beside `text`.
+_TEXTUAL = re.compile(r"(?:text|bpchar|character(?: varying)?)(?:\(\d+\))?(?:\[\])?")
+_COLLATION = ' COLLATE "C"'
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 #: Kinds of values that both engines compare alike.
 _KINDS = {**dict.fromkeys(_INTEGERS, "integer"), "VARCHAR": "text", "DATE": "date"}
@@ -78,12 +82,20 @@ class Postgres(Backend):
         """The folded identifiers that a table's name on the server consists of."""
         return {fold(_schema(table.schema)), fold(table.name)}
 
+    def compares(self, declared: str) -> bool:
+        """All types that are stored in DuckDB's language; of PostgreSQL's, see there."""
+        return self.local_dialect != _OWN or postgres_native.is_compared(declared)
+
     def plain_type(self, declared: str) -> str:
-        """The server's type of the same values."""
+        """The server's type of the same values. PostgreSQL's own types keep their names."""
         match = _DECIMAL.fullmatch(declared)
         if match:
             return f"numeric({match[1]}, {match[2]})"
-        return _PLAIN.get(declared) or Backend.plain_type(self, declared)
+        known = _PLAIN.get(declared)
+        if known is None and self.local_dialect == _OWN:
+            own = own_type(declared)
+            return own + _COLLATION if _TEXTUAL.fullmatch(own) else own
+        return known or Backend.plain_type(self, declared)
 
     def create_schema(self, schema: str) -> list[str]:
         """The statements that make sure of a schema; some names are the server's, or ours there."""

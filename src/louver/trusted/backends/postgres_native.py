@@ -23,6 +23,8 @@ _COMPARISONS = (
 )  # fmt: skip
 _NUMBERS = frozenset(("SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"))
 _OTHERS = frozenset(("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "UUID"))
+#: Compared alike with its own kind alone: with a date or a time the zone of the session counts.
+_ZONED = "TIMESTAMP WITH TIME ZONE"
 _DECIMAL = re.compile(r"DECIMAL\(\d+, ?\d+\)")
 #: Dates and lengths of time that mean the same under every DateStyle and IntervalStyle.
 _DAY = re.compile(r"(?!0000)\d{4}-\d\d-\d\d")
@@ -57,7 +59,8 @@ def _is_known(part: exp.Expr, type_of: TypeOf) -> bool:
             pattern = part.expression
             return isinstance(pattern, exp.Literal) and pattern.is_string
         case exp.Column():
-            return _is_placeholder(part) or _is_known_type(type_of(part))
+            known = _is_placeholder(part) or _is_known_type(type_of(part))
+            return known or _is_zoned_alone(part, type_of)
         case exp.Var():
             return isinstance(part.parent, exp.Interval)
         case exp.Interval():
@@ -74,6 +77,25 @@ def _is_known(part: exp.Expr, type_of: TypeOf) -> bool:
         case exp.Literal() if part.is_string:
             return isinstance(part.parent, exp.Cast | exp.Interval) or _is_text(part, type_of)
     return True
+
+
+def _is_zoned_alone(column: exp.Column, type_of: TypeOf) -> bool:
+    """Whether a moment stands in IS NULL, or is compared with columns of its own type alone."""
+    parent = column.parent
+    if type_of(column) != _ZONED or not isinstance(parent, exp.Is | exp.Between | exp.Binary):
+        return False
+    if isinstance(parent, exp.Is):
+        return isinstance(parent.expression, exp.Null)
+    sides = list(parent.iter_expressions())
+    columns = all(isinstance(side, exp.Column) and type_of(side) == _ZONED for side in sides)
+    return isinstance(parent, _COMPARISONS) and columns
+
+
+def is_compared(type_: str) -> bool:
+    """Whether values of a type, by the catalog's name, are compared by every server alike, and
+    equal ones are the same value.
+    """
+    return _is_known_type(type_) or type_ == _ZONED
 
 
 def _is_known_type(type_: str) -> bool:

@@ -75,7 +75,7 @@ def _all(context: Context, catalog: Catalog, needed: Sequence[Opening]) -> None:
 
     for opening in needed:
         table, column = catalog.column(opening.table, opening.column)
-        before = indexes.wanted(catalog, table)
+        before = indexes.wanted(catalog, table, context.backend)
         _open(context, table, column, opening.onion, opening.state)
         # Codes are looked up from now on.
         context.storage.index(table, before)

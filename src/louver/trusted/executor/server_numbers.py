@@ -14,6 +14,8 @@ from louver.trusted.vault.types import shifted
 def declared(values: pa.Array, field: pa.Field) -> pa.Array:
     """Plain numbers in their declared type: a server may have none that is as narrow."""
     wanted, given = field.type, values.type
+    if isinstance(wanted, pa.OpaqueType):
+        return _opaque(values, wanted)
     integers = pa.types.is_integer(wanted) and pa.types.is_integer(given)
     decimals = pa.types.is_decimal(wanted) and pa.types.is_decimal(given)
     if given == wanted or not (integers or decimals):
@@ -22,6 +24,18 @@ def declared(values: pa.Array, field: pa.Field) -> pa.Array:
         return values.cast(wanted)
     except pa.ArrowInvalid as error:
         raise errors.make("reply.format", detail="a number beyond its column's type") from error
+
+
+def _opaque(values: pa.Array, wanted: pa.OpaqueType) -> pa.Array:
+    """Values of a type that Arrow has none for, by their form; one that is a text may be stored as
+    one.
+    """
+    given, form = values.type, wanted.storage_type
+    if pa.types.is_string(given) and pa.types.is_binary(form):
+        values = values.cast(form)
+    elif given != form:
+        raise errors.make("reply.format", detail=f"{given} where {wanted.type_name} is stored")
+    return pa.ExtensionArray.from_storage(wanted, values)
 
 
 def quotients(total: pa.Array, count: pa.Array) -> pa.Array:

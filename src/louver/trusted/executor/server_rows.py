@@ -58,12 +58,24 @@ def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator
         for start in range(0, rows.num_rows, step):
             batch = rows.slice(start, step)
             for column in table.columns:
+                parts.local.require_received(batch.column(column.name))
                 _take_in(parts, table, column, batch.column(column.name))
             ids = parts.row_ids.take(batch.num_rows, parts.state.catalog)
-            sealed = parts.columns.seal(table, batch, ids)
+            sealed = parts.columns.seal(table, _as_stored(parts, table, batch), ids)
             _added(parts, table, ids)
             # The server's DuckDB gives up its database for what the one locally does.
             yield arrow_values.readable(sealed)
+
+
+def _as_stored(parts: Parts, table: Table, rows: pa.Table) -> pa.Table:
+    """Rows with the values of plain columns as the server's type holds them."""
+    for column in table.columns:
+        if not column.encrypted:
+            values = rows.column(column.name)
+            stored = parts.local.as_stored(column.type, values)
+            if stored is not values:
+                rows = rows.set_column(rows.column_names.index(column.name), column.name, stored)
+    return rows
 
 
 def _added(parts: Parts, table: Table, row_ids: pa.Array) -> None:

@@ -56,7 +56,7 @@ class ServerStorage:
             type_ = backend.stored_type(stored_types.WIDE_CODE)
             columns.append((name, f"{type_} {backend.unique}"))
         for column in table.columns:
-            columns += representations.columns_of(column, backend)
+            columns += representations.columns_of(column, backend, self._parts.local)
         helpers = (table.helper_one, table.helper_random, table.helper_unit)
         bytes_ = backend.stored_type(stored_types.BYTES)
         columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
@@ -70,7 +70,7 @@ class ServerStorage:
             return
         from louver.trusted.executor.schema import indexes
 
-        now = indexes.wanted(self._parts.state.catalog, table)
+        now = indexes.wanted(self._parts.state.catalog, table, backend)
         texts = [backend.index(table, names) for names in now if names not in before]
         texts += [backend.drop_index(table, names) for names in before if names not in now]
         self._run(*texts)

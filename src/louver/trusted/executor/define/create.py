@@ -160,7 +160,7 @@ def _at_home(
         temporary_objects.independent(context, start, text.home, values)
     with temporary_objects.changing(context, start.temporary) as catalog:
         indexed = indexes.table_of(catalog, tokens) if start.kind == "INDEX" else None
-        before = indexes.wanted(catalog, indexed) if indexed is not None else []
+        before = indexes.wanted(catalog, indexed, context.backend) if indexed is not None else []
         # Read within the change: no row comes between.
         rows_before = fill.read(context, table) if table is not None else None
         rehearsed = rows_before is not None and spoken().prints_objects

@@ -44,7 +44,7 @@ def _drop(context: Context, text: lexer.Text, start: head.Head) -> Answer:
     with temporary_objects.changing(context, local) as catalog:
         change = objects.run(context, text.home, macros=macros)
         indexed = _tables_of_indexes(catalog, change.removed)
-        before = [indexes.wanted(catalog, table) for table in indexed]
+        before = [indexes.wanted(catalog, table, context.backend) for table in indexed]
         objects.name_functions(catalog, change)
         objects.forget(context, catalog, change.removed)
         objects.follow(context, catalog, change)

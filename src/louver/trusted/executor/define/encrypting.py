@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import cardinality, row_writer, transaction
+from louver.trusted.executor import cardinality, row_writer, server_numbers, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
@@ -124,7 +124,7 @@ def _begin(context: Context, start: head.Head, name: str, declared: Declared | N
         context.ledger.record(facts, f"ALTER TABLE {table.label}")
         if before is not None:
             context.storage.drop_columns(table, list(before.stored.values()))
-        for stored, type_ in representations.columns_of(fresh, context.backend):
+        for stored, type_ in representations.columns_of(fresh, context.backend, context.local):
             sql = context.backend.add_column(table, stored, type_)
             context.engine.run(Statement(sql, kind="ddl"))
         # The tags of plain keys would tell later ones, and other ceilings may allow none.
@@ -202,7 +202,8 @@ def _batch(context: Context, start: head.Head, name: str, after: int) -> tuple[i
         if fresh.encrypted:
             new_rows = schemes.seal(context.columns, table, fresh, unwrapped(values), row_ids)
         else:
-            new_rows = {fresh.stored["plain"]: values}
+            stored = context.local.as_stored(column.type, pa.chunked_array([values]))
+            new_rows = {fresh.stored["plain"]: stored}
         written = rebuilding.write(
             context, table, arrow_values.readable(pa.table({"louver_row": row_ids, **new_rows}))
         )
@@ -229,10 +230,11 @@ def _read(
     row_ids, held = (pa.concat_arrays(reply.column(position).chunks) if reply.num_rows
                      else pa.array([], reply.schema.field(position).type)
                      for position in (0, 1))  # fmt: skip
+    field = context.local.arrow_field(column.type)
     if column.encrypted:
-        field = context.local.arrow_field(column.type)
         return row_ids, context.columns.open_column(table, column, held, row_ids, field)
     only = replace(table, columns=[column])
+    held = server_numbers.declared(held, field)
     rows = fill.conformed(context, only, pa.table({column.name: held}))
     return row_ids, pa.concat_arrays(rows.column(0).chunks) if rows.num_rows else held
 
@@ -257,7 +259,8 @@ def _finish(context: Context, start: head.Head, name: str) -> bool:
         fresh = _required(catalog, column)
         if not _complete(context, table, column, fresh):
             return False
-        gone, before = list(column.stored.values()), indexes.wanted(catalog, table)
+        gone = list(column.stored.values())
+        before = indexes.wanted(catalog, table, context.backend)
         if scheme.share_of(column):
             gone += tables.let_go_of_kept(table)
         for field in _FIELDS:

@@ -45,7 +45,9 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
     context.storage.drop_columns(table, gone + tables.settle_helpers(table))
     if fresh:
         context.ledger.record(row_writer.at_rest(table), f"ALTER TABLE {table.label}")
-        for name, type_ in representations.columns_of(column, context.backend, fresh):
+        for name, type_ in representations.columns_of(
+            column, context.backend, context.local, fresh
+        ):
             sql = context.backend.add_column(table, name, type_)
             context.engine.run(Statement(sql, kind="ddl"))
         if table.row_count or not table.counted:

@@ -256,6 +256,17 @@ class Binder(Protocol):
     def arrow_field(self, type_: str) -> pa.Field:
         """The Arrow field of a type, without loss."""
 
+    def stored_as(self, type_: str) -> str:
+        """The catalog's name of the type that a plain column of a type has on a server that speaks
+        the engine's language: one that every such server has.
+        """
+
+    def require_received(self, values: pa.ChunkedArray) -> None:
+        """Raise for values to be stored that the engine gives and would not take again."""
+
+    def as_stored(self, type_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Values of a plain column of a type as values of the type that it is stored as."""
+
     def value(self, expression: str) -> pa.Array:
         """The value of a constant expression, as an array of one element."""
 

@@ -12,20 +12,21 @@ from collections.abc import Sequence
 from sqlglot.tokens import Token
 
 from louver.names import fold, keyword
+from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
 
 
-def wanted(catalog: Catalog, table: Table) -> list[tuple[str, ...]]:
+def wanted(catalog: Catalog, table: Table, backend: Backend) -> list[tuple[str, ...]]:
     """The server's columns of each index that a table has now."""
     keys = [[c for c in table.columns if c.id in ids] for ids in table.tags.values()]
     plain = [key for key in keys if all("plain" in column.stored for column in key)]
     listed = [tuple(column.stored["plain"] for column in key) for key in plain if key]
     listed += [(code,) for column in table.columns for code in _codes(column)]
     for columns in _declared(catalog, table):
-        if any(_is_long(column) for column in columns):
+        if any(_is_long(c) or not _is_looked_up(c, backend) for c in columns):
             continue
         names = tuple(name for column in columns for name in _answering(column))
         listed += [names] if len(names) == len(columns) else []
@@ -73,6 +74,13 @@ def _is_long(column: Column) -> bool:
     refuse the row.
     """
     return "plain" in column.stored and column.type in ("VARCHAR", "BLOB")
+
+
+def _is_looked_up(column: Column, backend: Backend) -> bool:
+    """Whether the server decides conditions on a plain column: an index of others would answer
+    none, and may not exist for its type.
+    """
+    return "plain" not in column.stored or backend.compares(column.type)
 
 
 def _codes(column: Column) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from louver import errors
 from louver.names import fold, quoted
 from louver.trusted.backends.backend import Backend
+from louver.trusted.executor.local.engine import Binder
 from louver.trusted.executor.schema.constraints import Known
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Column, Table
@@ -130,13 +131,13 @@ def stored_type(column: Column, representation: str) -> str:
 
 
 def columns_of(
-    column: Column, backend: Backend, only: Sequence[str] | None = None
+    column: Column, backend: Backend, local: Binder, only: Sequence[str] | None = None
 ) -> list[tuple[str, str]]:
     """The stored columns with their types on the server."""
     return [
         (
             name,
-            backend.plain_type(column.type)
+            backend.plain_type(local.stored_as(column.type))
             if kind == "plain"
             else backend.stored_type(stored_type(column, kind)),
         )

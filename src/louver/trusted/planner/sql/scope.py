@@ -167,7 +167,7 @@ class Scope:
         if not column.table and fold(column.name) in self.virtual:
             return self.virtual[fold(column.name)]
         match = self.find(column)
-        if match is None:
+        if match is None or not (match[1].encrypted or match[0].backend.compares(match[1].type)):
             return None
         source, stored = match
         low, high = stored.minimum or 0, stored.maximum or 0

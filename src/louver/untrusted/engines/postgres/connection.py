@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -36,6 +36,7 @@ from louver.untrusted.engines.postgres.control_texts import (
 from louver.untrusted.engines.postgres.counting import Counted
 from louver.untrusted.engines.postgres.failures import translated
 from louver.untrusted.engines.postgres.journal import Journal
+from louver.untrusted.engines.postgres.loading import Loading
 from louver.untrusted.engines.postgres.messaging import Messaging
 from louver.untrusted.engines.postgres.nested import Nested
 from louver.untrusted.engines.postgres.opening import opened
@@ -51,8 +52,6 @@ from louver.untrusted.engines.postgres.portal import PortalStream
 from louver.wire import control
 from louver.wire.messages import Constant, Statement
 
-FEW_ROWS = 1_000
-"""Rows that are inserted as bound arrays in one round trip; more go by COPY."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _READ = _BEGIN + " READ ONLY"
 _SERIALIZABLE = "BEGIN ISOLATION LEVEL SERIALIZABLE"
@@ -62,7 +61,7 @@ _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
 _portals = itertools.count()
 
 
-class PostgresEngine(Nested, Messaging, Counted):
+class PostgresEngine(Nested, Messaging, Loading, Counted):
     """One connection to a server, opened with its first statement; `side()` gives further ones."""
 
     backend = "postgresql"
@@ -187,19 +186,6 @@ class PostgresEngine(Nested, Messaging, Counted):
         step = guarded(*self._text(statement), outcome, writes=writes)
         self._wait(Waiting(step, writes, otherwise))
 
-    def append(self, table: str, rows: pa.Table | pa.RecordBatchReader) -> None:
-        """Insert Arrow rows into the server table with this (quoted) SQL name, by column name."""
-        if isinstance(rows, pa.Table):
-            self.traffic.rows_out += rows.num_rows
-            self.traffic.bytes_out += rows.nbytes
-            if rows.num_rows <= FEW_ROWS:
-                self.traffic.statements += 1
-                self._wait(Waiting(values.insertion(table, rows), writes=True))
-                return
-            self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)))
-            return
-        self._copy(table, rows.schema, self._counted(rows))
-
     def begin(self) -> None:
         """Open a transaction, on the server with its first statement."""
         self._settle()
@@ -277,7 +263,8 @@ class PostgresEngine(Nested, Messaging, Counted):
 
     def _run(self, statement: Statement) -> Reply:
         writes = statement.kind != "query"
-        return self._send_all([self._text(statement)], writes=writes, reads=not writes)[0]
+        with self._filled(statement) as sent:
+            return self._send_all([self._text(sent)], writes=writes, reads=not writes)[0]
 
     def _send_now(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
         self._settle()
@@ -348,29 +335,6 @@ class PostgresEngine(Nested, Messaging, Counted):
         if waits and statement.sql.startswith(_REPLACING):
             self._defines = True
             self._send(DEFINE, (), writes=True)
-
-    def _copy(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        self._settle()
-        self._enter()
-        self._journal.forget()
-        fields = [values.sent(pa.array([], field.type)) for field in schema]
-        names = ", ".join('"' + name.replace('"', '""') + '"' for name in schema.names)
-        sql = f"COPY {table} ({names}) FROM STDIN (FORMAT binary)"
-        self.traffic.statements += 1
-
-        def plain() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                columns = [values.sent(column)[0] for column in batch.columns]
-                yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-        with translated(self.address, unsure=not self.in_transaction):
-            self._live().copy_in(sql, [number for _, number, _ in fields], plain())
-
-    def _counted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        for batch in rows:
-            self.traffic.bytes_out += batch.nbytes
-            self.traffic.rows_out += batch.num_rows
-            yield batch
 
     def _live(self, *, within: bool = False) -> postgres.Session:
         """The session; a lost one is opened anew where no transaction was lost with it."""

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import quoted
+from louver.untrusted.engines.postgres.type_numbers import number_of, numbers
+from louver.wire.fixed_width import bytes_of, numbers_of
 
 #: The number and the name of the type of a column with this Arrow type.
 _TYPES: tuple[tuple[Any, int, str], ...] = (
@@ -32,9 +34,18 @@ _TYPES: tuple[tuple[Any, int, str], ...] = (
     (pa.types.is_fixed_size_binary, 17, "bytea"),
 )
 _UUID = (2950, "uuid")
-_TIMESTAMP = (1114, "timestamp")
+_TIMESTAMP, _ZONED = (1114, "timestamp"), (1184, "timestamptz")
+_TIME = (1083, "time")
 _NUMERIC = 1700
 _MODIFIER_OFFSET = 4
+_MOST_PRECISION = 38
+#: Types of which a column can be bound as an array: not arrays, which have no arrays, nor types
+#: that the wire client knows no array of. Rows with any other column go by COPY.
+BOUND = frozenset(
+    (16, 17, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 3802)
+)
+#: By the numbers of the arrays of these, the numbers of the elements.
+ARRAYS = {array: number for number, array in numbers() if number in BOUND}
 
 
 def sent(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int, str]:
@@ -43,18 +54,29 @@ def sent(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, int, str]:
     if isinstance(array, pa.ExtensionArray):
         if isinstance(array.type, pa.UuidType):
             return array.storage, *_UUID
+        if isinstance(array.type, pa.OpaqueType):
+            name = array.type.type_name
+            number = number_of(name)
+            return (array.storage, number, name) if number else sent(array.storage)
         bits = isinstance(array.type, pa.Bool8Type)
         array = array.storage.cast(pa.bool_()) if bits else array.storage
     type_ = array.type
     if pa.types.is_uint64(type_):
         # The same 64 bits: the sum sees by the sign what is above 2^63.
         return array.view(pa.int64()), 20, "bigint"
-    if pa.types.is_timestamp(type_) and type_.tz is None:
-        return array.cast(pa.timestamp("us")), *_TIMESTAMP
+    if pa.types.is_timestamp(type_):
+        return array.cast(pa.timestamp("us", type_.tz)), *(_ZONED if type_.tz else _TIMESTAMP)
+    if pa.types.is_time64(type_):
+        return bytes_of(array.cast(pa.time64("us")).view(pa.int64()), ">i8"), *_TIME
     for is_one, number, name in _TYPES:
         if is_one(type_):
             return array, number, name
     raise errors.make("engine.type", engine="postgresql", type=str(type_))
+
+
+def is_bound(schema: pa.Schema) -> bool:
+    """Whether each column of such rows can be bound as one array."""
+    return all(sent(pa.array([], field.type))[1] in BOUND for field in schema)
 
 
 def with_inputs(
@@ -100,16 +122,25 @@ def answer(
 ) -> pa.Table:
     """An answer as a table; numbers with a declared scale as such."""
     read = [
-        _number(array, modifier) if type_ == _NUMERIC else array
+        _read(array, type_, modifier)
         for (_, type_, modifier, _, _), array in zip(columns, arrays, strict=True)
     ]
     return pa.Table.from_arrays(read, [column[0] for column in columns])
 
 
+def _read(array: pa.Array, type_: int, modifier: int) -> pa.Array:
+    if type_ == _NUMERIC:
+        return _number(array, modifier)
+    if type_ == _TIME[0]:
+        return numbers_of(array, 8, ">i8").view(pa.time64("us"))
+    return array
+
+
 def _number(text: pa.Array, modifier: int) -> pa.Array:
-    if modifier < _MODIFIER_OFFSET:
-        return text
     precision, scale = divmod(modifier - _MODIFIER_OFFSET, 1 << 16)
+    # Scales below zero, and beyond the digits, look like large ones.
+    if modifier < _MODIFIER_OFFSET or precision > _MOST_PRECISION or scale > precision:
+        return text
     try:
         return text.cast(pa.decimal128(precision, scale))
     except (pa.ArrowInvalid, ValueError) as error:

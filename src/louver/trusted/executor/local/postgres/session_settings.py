@@ -32,6 +32,7 @@ class PostgresSettings(PostgresInstances):
         self._arrow_types: dict[str, pa.Field] = {}
         self._values: dict[str, pa.Array] = {}
         self._of_rows: dict[str, bool] = {}
+        self._stored_as: dict[str, str] = {}
         self._changed: dict[str, str] = {}
         self._limits: dict[str, str] = {}
         self._path, self._revision, self._time_is_fixed = PostgresPath(), 0, False
@@ -51,9 +52,32 @@ class PostgresSettings(PostgresInstances):
         self._revision += 1
         self._arrow_types.clear()
         self._of_rows.clear()
+        self._stored_as.clear()
         self._values.clear()
         for types in self._types:
             types.forget()
+
+    def stored_as(self, type_: str) -> str:
+        """See `Binder`."""
+        if type_ not in self._stored_as:
+            from louver.trusted.executor.local.postgres import server_columns
+
+            self._stored_as[type_] = server_columns.stored_as(self.binder, type_)
+        return self._stored_as[type_]
+
+    def as_stored(self, type_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """See `Binder`."""
+        from louver.trusted.executor.local.postgres import server_columns
+
+        if server_columns.is_same(values.type):
+            return values
+        return server_columns.as_stored(values, self.stored_as(type_))
+
+    def require_received(self, values: pa.ChunkedArray) -> None:
+        """See `Binder`."""
+        from louver.trusted.executor.local.postgres import server_columns
+
+        server_columns.require_received(values)
 
     def change_setting(self, name: str, sql: str) -> None:
         """See `Settings`."""

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from louver import errors
+from louver.wire.fixed_width import bytes_of, numbers_of
 
 Column = tuple[str, int, int, int, int]
 """A column of an answer: name, number of its type, modifier, table, place in the table."""
@@ -96,36 +96,10 @@ def _read(array: pa.Array, type_: pa.DataType) -> pa.Array:
             # NaN, which a decimal of Arrow's is not.
             raise errors.make("postgres.nan") from None
     if pa.types.is_time64(type_):
-        return _of_bytes(array, 8, ">i8").view(type_)
+        return numbers_of(array, 8, ">i8").view(type_)
     if isinstance(type_, pa.OpaqueType):
         return pa.ExtensionArray.from_storage(type_, array)
     return array.cast(type_)
-
-
-def _of_bytes(array: pa.Array, width: int, form: str) -> pa.Array:
-    """Binary values of one width, as the integers that they are."""
-    plain = array.fill_null(b"\0" * width)
-    offset = plain.offset
-    offsets = np.frombuffer(plain.buffers()[1], np.int32)[offset : offset + len(plain) + 1]
-    data = np.frombuffer(plain.buffers()[2] or b"", np.uint8)
-    data = data[offsets[0] : offsets[-1]] if len(plain) else data[:0]
-    if len(data) != width * len(plain):
-        raise errors.make("internal", detail="a value of another width than its type")
-    numbers = np.ascontiguousarray(data).view(form).astype(form.replace(">", "="))
-    return pa.array(numbers, mask=np.asarray(array.is_null()))
-
-
-def _to_bytes(array: pa.Array, form: str) -> pa.Array:
-    """Integers as binary values of one width, most significant byte first."""
-    numbers = np.asarray(array.fill_null(0)).astype(form)
-    width = numbers.dtype.itemsize
-    whole = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(width), len(array), [None, pa.py_buffer(numbers.tobytes())]
-    ).cast(pa.binary())
-    empty = pa.nulls(len(array), pa.binary())
-    import pyarrow.compute as pc
-
-    return pc.if_else(array.is_valid(), whole, empty)
 
 
 def sent(column: pa.Array | pa.ChunkedArray, type_: int) -> pa.Array:
@@ -139,9 +113,9 @@ def sent(column: pa.Array | pa.ChunkedArray, type_: int) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return sent(array.dictionary_decode(), type_)
     if type_ == TIME and pa.types.is_time(kind):
-        return _to_bytes(array.cast(pa.time64("us")).view(pa.int64()), ">i8")
+        return bytes_of(array.cast(pa.time64("us")).view(pa.int64()), ">i8")
     if type_ == OID and pa.types.is_integer(kind):
-        return _to_bytes(array.cast(pa.uint32()), ">u4")
+        return bytes_of(array.cast(pa.uint32()), ">u4")
     if type_ == NUMERIC and not pa.types.is_decimal128(kind):
         # Of floats the text is another number, so they are none.
         if pa.types.is_floating(kind) or pa.types.is_binary(kind):
