@@ -24,6 +24,7 @@ SECTIONS = {
     "oltp": "bench.oltp.section",
     "oltp-large": "bench.oltp.large",
     "postgres": "bench.postgres.section",
+    "postgres-tpch": "bench.postgres.analytical",
     "range": "bench.ranges",
     "load": "bench.load",
     "sdb": "bench.sdb",

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench import isolate, report
 from bench.oltp.together import MIX
-from bench.postgres import bulk, clients, statements, tpch
+from bench.postgres import bulk, clients, statements
 from bench.timing import median
 
 PROFILES = ("cryptdb",)
@@ -22,7 +22,7 @@ AIMED = ("point read by key", "INSERT of one row", "UPDATE by key", "DELETE by k
 @dataclass(frozen=True, slots=True)
 class Extent:
     """How much is measured: rows and numbers of tables, runs that warm up and that count, clients,
-    jobs, rows that are loaded, and TPC-H with the limit of a query.
+    jobs, and rows that are loaded.
     """
 
     rows: tuple[int, ...]
@@ -34,14 +34,11 @@ class Extent:
     seconds: float
     jobs: int
     loaded: int
-    scales: tuple[float, ...]
-    limit_s: float
-    tpch_runs: int
 
 
-FULL = Extent((2_000, 2_000_000), (1, 200), 100, 1_000, 10.0, (1, 16), 5.0, 20_000, 1_000_000,
-              (1.0,), 120.0, 3)  # fmt: skip
-QUICK = Extent((2_000,), (1, 5), 10, 10, 0.1, (4,), 0.1, 2_000, 10_000, (0.01,), 5.0, 1)
+FULL = Extent((2_000, 2_000_000), (1, 200), 100, 1_000, 10.0, (1, 16), 5.0, 20_000,
+              1_000_000)  # fmt: skip
+QUICK = Extent((2_000,), (1, 5), 10, 10, 0.1, (4,), 0.1, 2_000, 10_000)
 
 
 def run(*, quick: bool) -> report.Report:
@@ -57,8 +54,6 @@ def measured(extent: Extent) -> report.Report:
             _statements(section, profile, extent, rows)
         _together(section, profile, extent)
         _bulk(section, profile, extent)
-    for scale in tpch.scales(extent.scales):
-        tpch.grids(section, scale, extent.limit_s, extent.tpch_runs)
     section.notes += _notes(extent)
     return section
 
@@ -88,14 +83,6 @@ def _notes(extent: Extent) -> Iterator[str]:
         "takes a job by FOR UPDATE SKIP LOCKED, marks it as done, and commits; the time is that of "
         "the whole. The peer has an index on the state. Rows are loaded into a table as above; the "
         "driver loads them by binary COPY from Arrow, also where Louver is given csv."
-    )
-    yield (
-        f"TPC-H: policy `{tpch.POLICY}` of tests/tpc, every column ENC; data of DuckDB's generator "
-        "as a stream of Arrow, loaded by con.load and by the driver's binary COPY; the same "
-        f"{len(tpch.INDEXES)} indexes on both sides ({'; '.join(tpch.INDEXES)}). Answers are "
-        f"compared in the first run; ms are medians of {extent.tpch_runs} later ones. A query of "
-        f"either side ends after {extent.limit_s:g} s (statement_timeout), and is then shown so "
-        "and not part of the median."
     )
 
 

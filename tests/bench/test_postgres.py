@@ -6,14 +6,9 @@ import pytest
 
 from bench import report
 from bench.oltp.together import MIX
-from bench.postgres import bulk, clients, section, sides, statements, tpch
+from bench.postgres import bulk, clients, section, sides, statements
 
-SMALLEST = section.Extent((40,), (1, 2), 1, 1, 0.0, (2,), 0.05, 40, 60, (), 1.0, 1)
-
-
-@pytest.fixture(autouse=True)
-def no_scales(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tpch, "scales", tuple)
+SMALLEST = section.Extent((40,), (1, 2), 1, 1, 0.0, (2,), 0.05, 40, 60)
 
 
 def test_the_section_runs() -> None:
