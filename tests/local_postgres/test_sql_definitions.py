@@ -24,7 +24,8 @@ def opened() -> Iterator[PostgresTwin]:
 @pytest.fixture
 def twin(opened: PostgresTwin) -> Iterator[PostgresTwin]:
     yield opened
-    opened.run("DROP TABLE IF EXISTS t, k CASCADE")
+    for name in ("t", "t", "k"):  # one may be a TEMP table, before another one
+        opened.run(f"DROP TABLE IF EXISTS {name} CASCADE")
 
 
 def _all(twin: PostgresTwin, *statements: str) -> None:

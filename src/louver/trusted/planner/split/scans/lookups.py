@@ -173,13 +173,19 @@ def _is_known(node: exp.Expr, owner: Occurrence) -> bool:
     for part in node.walk():
         if not isinstance(part, _VOCABULARY) or isinstance(part, exp.TryCast):
             return False
-        if isinstance(part, exp.Cast) and part.to.this.name not in _CAST_TYPES:
+        if isinstance(part, exp.Cast) and _type_name(part) not in _CAST_TYPES:
             return False
         if isinstance(part, exp.Column) and not placeholders.is_placeholder(part):
             column = owner.table.column(part.name)
             if column is None or is_collated(column.type):
                 return False
     return True
+
+
+def _type_name(cast: exp.Cast) -> str:
+    """The name of the type that is cast to; "" of one that sqlglot has no number for."""
+    kind = cast.to.this
+    return kind.name if isinstance(kind, exp.DType) else ""
 
 
 def _text(nodes: Sequence[exp.Expr], conditions: Conditions) -> str | None:
