@@ -87,7 +87,7 @@ class Growth:
 
 def _widened(target: Table, table: Table) -> bool:
     """Take into a table what the same table of another catalog knows; whether other clients must
-    know of it at once. A value that is new to its column is taken in as well, but causes no version.
+    know of it at once. A value that is new to its column is taken in too, but causes no version.
     """
     before = [bounds.shared(column) for column in target.columns]
     known = {column.id: column for column in table.columns}
