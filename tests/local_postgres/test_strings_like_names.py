@@ -13,6 +13,7 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.wire.messages import Statement
 from tests import shared
 from tests.local_postgres.tapped import ServerTap
+from tests.local_postgres.twin import PostgresTwin
 from tests.postgres import servers
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
@@ -71,3 +72,16 @@ def test_what_is_sent_does_not_depend_on_strings(
         expected = sent(form.format("nothing"))
         for name in _NAMES:
             assert sent(form.format(name)) == expected, name
+
+
+@pytest.mark.parametrize("count", [0, 3, 3_000])
+def test_a_change_may_read_rows_without_their_columns(count: int) -> None:
+    twin = PostgresTwin("cryptdb")
+    twin.run("CREATE TABLE t (k integer ENC PRIMARY KEY, s text ENC)")
+    twin.run("CREATE TABLE o (v integer ENC NOT NULL, w text ENC)")
+    twin.run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    twin.run(f"INSERT INTO o SELECT i, 'w' FROM generate_series(1, {count}) AS i")
+    twin.run("UPDATE t SET s = 'v' FROM o WHERE t.k = 1")
+    twin.run("DELETE FROM t USING o WHERE t.s = 'b'")
+    twin.run("SELECT * FROM t ORDER BY k")
+    twin.close()
