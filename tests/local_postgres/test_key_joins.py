@@ -66,3 +66,23 @@ def _size(twin: PostgresTwin, name: str) -> int:
     size = side.value(Statement(f"SELECT pg_relation_size('public.{name}')"))
     side.close()
     return int(str(size))
+
+
+@pytest.mark.parametrize("ceiling", ["size", "access"])
+def test_keys_of_rows_that_a_condition_left_need_its_columns_ceilings(ceiling: str) -> None:
+    """A look-up that needs no second step shows nothing of its own, keys of its rows do."""
+    twin = PostgresTwin("sealed")
+    twin.run(
+        f"CREATE TABLE first (k bigint ENC MAY REVEAL equality, s text ENC MAY REVEAL {ceiling})"
+    )
+    twin.run("CREATE TABLE second (k bigint ENC MAY REVEAL equality UNIQUE, w bigint ENC)")
+    twin.run("INSERT INTO first SELECT i, 's' || i % 100 FROM generate_series(1, 1200) AS i")
+    twin.run("INSERT INTO second SELECT i, i FROM generate_series(1, 9000) AS i")
+    context = context_of(twin.louver)
+    before = context.engine.traffic.rows_in
+    twin.run("SELECT sum(w) FROM first JOIN second USING (k) WHERE s = 's7' AND k > 0")
+    came = context.engine.traffic.rows_in - before
+    recorded = [fact for fact in context.ledger.facts(("rows",)) if "s" in fact.columns]
+    twin.close()
+    assert bool(recorded) == (ceiling == "access")
+    assert came < 1_400 if recorded else came >= 10_200

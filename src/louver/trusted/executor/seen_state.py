@@ -15,6 +15,7 @@ from louver.trusted.executor.local.object_texts import built_of
 from louver.trusted.executor.schema import blocks
 from louver.trusted.executor.state import Growth
 from louver.trusted.executor.table_basis import require_same
+from louver.trusted.planner.sql.resolver import name_words
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState
 from louver.untrusted.engines.engine import Nesting
@@ -62,7 +63,7 @@ def _named(catalog: Catalog, tokens: Sequence[Token]) -> list[Table]:
     tables = list(catalog.tables.values())
     if not tokens or any(item.kind in ("VIEW", "MACRO") for item in catalog.objects):
         return tables
-    words = {fold(token.text) for token in tokens}
+    words = name_words(tokens)
     return [table for table in tables if fold(table.name) in words]
 
 

@@ -16,7 +16,6 @@ from louver.trusted.executor.storage import Parts
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import bounds, row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
-from louver.trusted.vault.levels import allows
 from louver.trusted.vault.scheme import has_shares, scheme_of
 from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.types import can_share, shifted, value_range
@@ -175,20 +174,13 @@ def _was_open(onion: str, facts: Collection[str]) -> bool:
 
 def widen(column: Column, values: pa.ChunkedArray) -> bool:
     """Take new values into a column's bounds, and into its count of different ones; says whether
-    that changed anything that other clients must know at once. That a value is new is not: the
-    version of the catalog that says so would show it. NULLs count where layers may open, for an
-    open one shows them.
+    that changed anything that other clients must know at once.
     """
-
-    def known() -> tuple[object, ...]:
-        null = column.has_null and allows(column.ceiling, "equality")
-        return column.minimum, column.maximum, null
-
-    before = known()
+    before = bounds.shared(column)
     cardinality.see(column, values)
     low, high = _bounds(values, column.type) if can_share(column.type) else (None, None)
     bounds.widen(column, low, high, values.null_count > 0)
-    return before != known()
+    return before != bounds.shared(column)
 
 
 def _is_within(column: Column, values: pa.ChunkedArray) -> bool:

@@ -86,8 +86,10 @@ class Growth:
 
 
 def _widened(target: Table, table: Table) -> bool:
-    """Take into a table what the same table of another catalog knows; whether that was more."""
-    before = [(c.minimum, c.maximum, c.has_null, c.seen) for c in target.columns]
+    """Take into a table what the same table of another catalog knows; whether other clients must
+    know of it at once. A value that is new to its column is taken in too, but causes no version.
+    """
+    before = [bounds.shared(column) for column in target.columns]
     known = {column.id: column for column in table.columns}
     for column in target.columns:
         wider = known.get(column.id)
@@ -96,7 +98,7 @@ def _widened(target: Table, table: Table) -> bool:
             column.see([] if wider.seen == [MANY] else wider.seen)
             column.seen = [MANY] if wider.seen == [MANY] else column.seen
     rows, target.row_count = target.row_count, max(target.row_count, table.row_count)
-    after = [(c.minimum, c.maximum, c.has_null, c.seen) for c in target.columns]
+    after = [bounds.shared(column) for column in target.columns]
     return (rows, before) != (target.row_count, after)
 
 

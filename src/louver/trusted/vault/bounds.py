@@ -16,6 +16,7 @@ keeps the estimates of plans close.
 from __future__ import annotations
 
 from louver.trusted.vault.catalog import Column
+from louver.trusted.vault.levels import allows
 from louver.trusted.vault.scheme import share_of
 from louver.trusted.vault.types import is_moment, order_domain, value_range
 
@@ -35,6 +36,15 @@ def widen(column: Column, minimum: int | None, maximum: int | None, has_null: bo
         column.minimum, column.maximum = ends
     elif lows and highs:
         column.minimum, column.maximum = _spanned(column, limits, min(lows), max(highs))
+
+
+def shared(column: Column) -> tuple[object, ...]:
+    """What other clients must know of a column at once. That a value is new to it is not: the
+    version of the catalog that says so would show it. NULLs count where layers may open, for an
+    open one shows them.
+    """
+    null = column.has_null and allows(column.ceiling, "equality")
+    return column.minimum, column.maximum, null
 
 
 def close(column: Column) -> tuple[int, int] | None:

@@ -16,8 +16,8 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX, Text
-from louver.trusted.planner.sql.resolver import schema_of
-from louver.trusted.planner.write.reads import STRINGS, names_of, reached, tables_named
+from louver.trusted.planner.sql.resolver import STRINGS, schema_of
+from louver.trusted.planner.write.reads import names_of, reached, tables_named
 from louver.trusted.vault.catalog import Catalog, Table
 
 __all__ = ["reached", "tables_named"]

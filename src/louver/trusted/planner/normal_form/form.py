@@ -19,7 +19,7 @@ from louver.names import fold
 from louver.trusted.planner.normal_form import block, grouping_sets, macros, merging, sources, views
 from louver.trusted.planner.normal_form.references import own_nodes, parts
 from louver.trusted.planner.normal_form.sources import Columns, Unclear
-from louver.trusted.planner.sql.resolver import Resolver
+from louver.trusted.planner.sql.resolver import Resolver, name_words
 from louver.trusted.vault.catalog import Catalog
 
 #: Aliases that merged tables get; no user's name begins so.
@@ -70,7 +70,7 @@ def _has_forms(tree: exp.Query, catalog: Catalog, tokens: Sequence[Token]) -> bo
     if len(nodes) > MOST_NODES:
         return False
     objects = {fold(o.name) for o in catalog.objects if o.kind in ("VIEW", "MACRO")}
-    if objects and any(fold(token.text) in objects for token in tokens):
+    if objects & name_words(tokens):
         return True
     aliases = {fold(node.alias) for node in nodes if isinstance(node, exp.Alias)}
     return any(_is_form(node, aliases) for node in nodes)

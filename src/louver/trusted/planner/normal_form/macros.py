@@ -15,6 +15,7 @@ from louver.names import fold
 from louver.trusted.planner.normal_form import references
 from louver.trusted.planner.normal_form.sources import Unclear
 from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.resolver import name_tokens
 from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import Catalog, HomeObject
 
@@ -35,7 +36,7 @@ def by_name(catalog: Catalog) -> Macros:
 
 def named(macros: Macros, tokens: Sequence[Token]) -> list[str]:
     """Each mention of a macro's name in a text."""
-    return [word for token in tokens if (word := fold(token.text)) in macros]
+    return [word for token in name_tokens(tokens) if (word := fold(token.text)) in macros]
 
 
 def write_out(tree: exp.Expr, macros: Macros, mentions: int) -> exp.Expr:

@@ -33,6 +33,7 @@ from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.lexer import Shape
+from louver.trusted.planner.sql.resolver import name_words
 from louver.trusted.planner.sql.scope import Servers, Source
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact
@@ -71,7 +72,7 @@ def plan_scans(
     names = (
         None
         if tree is None or columns.reads_all(tree, tokens, tables, resolve)
-        else {fold(token.text) for token in tokens}
+        else name_words(tokens)
     )
     reducer = None
     if tree is not None and _may_reduce(tree, tokens):

@@ -59,6 +59,8 @@ class Dialect:
     late: frozenset[str]
     #: functions that take a table, or a query, as an argument
     takes_names: frozenset[str]
+    #: whether a string may stand where a table's or a column's name does
+    texts_name: bool
     #: words that turn rows into columns: which columns there are may depend on the rows
     pivots: frozenset[str]
     #: the placeholder of a key: a number from 1, or a name
@@ -137,6 +139,7 @@ DUCKDB = Dialect(
     number=re.compile(r"\d+(_\d+)*(\.(\d+(_\d+)*)?)?([eE][+-]?\d+(_\d+)*)?"),
     early=frozenset(("==", "~", "~~", "~~*", "^@")),
     late=frozenset(("@", "!")),
+    texts_name=True,
     takes_names=frozenset(("query", "query_table", "histogram", "histogram_values")),
     pivots=frozenset(("pivot", "pivot_wider", "unpivot", "pivot_longer")),
     placeholder="${}".format,

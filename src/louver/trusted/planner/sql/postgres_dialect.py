@@ -184,6 +184,7 @@ DIALECT = Dialect(
     ),
     early=frozenset(),
     late=frozenset(),
+    texts_name=False,
     takes_names=frozenset(),
     pivots=frozenset(),
     placeholder=DUCKDB.placeholder,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -16,6 +16,27 @@ from louver.trusted.planner.sql.trees import parse
 from louver.trusted.vault.catalog import DATABASE, TEMPORARY, Catalog, Table
 
 _NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING)
+STRINGS = (
+    TokenType.STRING,
+    TokenType.BYTE_STRING,
+    TokenType.HEREDOC_STRING,
+    TokenType.RAW_STRING,
+    TokenType.UNICODE_STRING,
+    TokenType.NATIONAL_STRING,
+)
+
+
+def name_tokens(tokens: Iterable[Token]) -> list[Token]:
+    """What may be a name. A string is none where the language has no such names: that it is like a
+    name must not change what a server is asked for.
+    """
+    texts_name = spoken().texts_name
+    return [token for token in tokens if texts_name or token.token_type not in STRINGS]
+
+
+def name_words(tokens: Iterable[Token]) -> set[str]:
+    """The same as words, folded."""
+    return {fold(token.text) for token in name_tokens(tokens)}
 
 
 def pivots(tokens: Sequence[Token]) -> bool:
@@ -86,10 +107,10 @@ class Resolver:
         """
         macros = {fold(o.name) for o in self.catalog.objects if o.kind == "MACRO"}
         words = [fold(token.text) for token in tokens]
-        names = self._by_text(tokens, words)
+        names = self._by_text(tokens, words) if spoken().texts_name else set[str]()
         #: whether a text within the statement may name a table
         self.by_text = bool(names)
-        return names | macros.intersection(words)
+        return names | (macros & name_words(tokens))
 
     def _by_text(self, tokens: Sequence[Token], words: list[str]) -> set[str]:
         names: set[str] = set()
@@ -169,5 +190,5 @@ class Resolver:
                     self.views.append(name)
                     tokens = lexer.tokens(item.sql)
                     self.view_tokens += tokens
-                    words |= {fold(token.text) for token in tokens}
+                    words |= name_words(tokens)
         return [tables[key] for key in sorted(tables)]

@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold, own_schemas
 from louver.trusted.planner.sql import lexer, trees
-from louver.trusted.planner.sql.resolver import schema_of
+from louver.trusted.planner.sql.resolver import STRINGS, name_words, schema_of
 from louver.trusted.planner.write import grammar
 from louver.trusted.planner.write.grammar import FILE_FUNCTIONS, TABLE_FUNCTIONS
 from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject, Table
@@ -31,14 +31,6 @@ SCHEMA: Secret = (0, 0)
 """The declared schema: names of encrypted columns, texts of views and checks."""
 LOST = -1
 """Instead of a table's id: a value of a dropped column; the level's index follows."""
-STRINGS = (
-    TokenType.STRING,
-    TokenType.BYTE_STRING,
-    TokenType.HEREDOC_STRING,
-    TokenType.RAW_STRING,
-    TokenType.UNICODE_STRING,
-    TokenType.NATIONAL_STRING,
-)
 _BEFORE_TABLES = {"from", "join", "using", "table", "pivot", "unpivot", "pivot_wider"}
 _BEFORE_TABLES |= {"pivot_longer", "describe", "desc", "show", "summarize"}
 _FILE_MARKS = set("./*")
@@ -54,7 +46,7 @@ def names_of(tokens: Sequence[Token]) -> set[str]:
     all, since FROM 'zoo' names one.
     """
     bare = {fold(token.text) for token in tokens if token.token_type not in STRINGS}
-    return bare | {fold(token.text) for token in tokens} if bare & _BEFORE_TABLES else bare
+    return bare | name_words(tokens) if bare & _BEFORE_TABLES else bare
 
 
 def reached(catalog: Catalog, names: set[str]) -> tuple[set[str], list[HomeObject]]:

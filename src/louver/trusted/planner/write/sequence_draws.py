@@ -14,12 +14,12 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
+from louver.trusted.planner.sql.resolver import STRINGS
 from louver.trusted.planner.write import grammar, permit, relation
 from louver.trusted.planner.write.grammar import DRAW
 from louver.trusted.planner.write.reads import (
     LOST,
     SCHEMA,
-    STRINGS,
     Reads,
     Secrets,
     names_of,

@@ -149,6 +149,8 @@ def _insertion(
     rows, listed = table.rows, ", ".join(map(quoted, types))
     if table.is_partial:
         # What is left out is NULL: such a table has no defaults.
+        if types and not rows.num_columns:
+            rows = rows.append_column(next(iter(types)), pa.nulls(rows.num_rows))
         types = {name: type_ for name, type_ in types.items() if name in rows.column_names}
         listed = ", ".join(map(quoted, types))
     if not types or not {*rows.column_names}.issuperset(types):

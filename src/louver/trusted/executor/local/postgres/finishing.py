@@ -23,6 +23,8 @@ from louver.trusted.executor.local.postgres.connection import (
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import path_instead
 from louver.trusted.executor.local.postgres.parameters import listed
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.resolver import name_words
 from louver.trusted.vault.catalog import HomeObject
 
 #: Of a table with as many rows PostgreSQL's planner needs to know how they are distributed.
@@ -175,8 +177,11 @@ def _indexes(
 
 
 def _words(sql: str, views: Sequence[HomeObject]) -> set[str]:
-    """The words of a text and of views, folded."""
-    return _parts(" ".join([sql, *(view.sql for view in views)]))
+    """The words of a text and of views that may be names, folded; the tables of a view that a
+    string is like have not been read.
+    """
+    texts = [sql, *(view.sql for view in views)]
+    return set[str]().union(*(name_words(lexer.tokens(text)) for text in texts))
 
 
 def _parts(text: str) -> set[str]:

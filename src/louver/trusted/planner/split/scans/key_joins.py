@@ -91,6 +91,8 @@ class Joined:
             first = places.get(way.tie.other.table.id)
             if first is None or any(ref.table == way.tie.other.table.id for ref in remote.inner):
                 continue
+            if not self._may_give(first):
+                continue
             expected, filters, compared = self._kept(first)
             rows = self._matches(way.tie, remote, first, expected)
             if expected > MOST_KEYS or rows > remote.rows * costs.most_left:
@@ -182,6 +184,15 @@ class Joined:
             share = math.sqrt(share)
         return remote.rows * share
 
+    def _may_give(self, first: RemoteQuery) -> bool:
+        """Whether the rows that are left of a table may show by their keys: a look-up in one step
+        leaves out rows by columns of any ceiling.
+        """
+        if first.lookup is None:
+            return True
+        read = [out.name for out in first.lookup.first.outputs]
+        return ties.may_show(read, self.sources[first.sources[0].table].table)
+
     def _kept(self, remote: RemoteQuery) -> tuple[float, str, tuple[str, ...]]:
         """How many rows of a table that is read first are expected to give keys, the filters that
         these pass before, and the columns which those compare, where keys show more of them than
@@ -193,9 +204,7 @@ class Joined:
         if remote.lookup is not None:
             read = [out.name for out in remote.lookup.first.outputs]
             compared = () if remote.lookup.rest is not None else tuple(read)
-            if ties.may_show(read, source.table):
-                return remote.lookup.matches, "", compared
-            return remote.rows, "", ()
+            return remote.lookup.matches, "", compared
         if remote.rows >= cost.LEAST_ROWS or remote.probes or self.change:
             return remote.rows, "", ()
         owners = [o for block in self.blocks for _, o in block.items if o is not None]
