@@ -128,6 +128,20 @@ def test_years_of_fewer_digits(twin: PostgresTwin, year: int) -> None:
     twin.run("SELECT * FROM t")
 
 
+@pytest.mark.parametrize("condition", [
+    "(a, c) = ($1, $2)", "(c, a) IN (($2, $1))", "(a, b, c) = ($1, 3, $2)",
+    "a = $1 AND (c, c) = (2, $2)", "a = b AND b = $1 AND c = $2", "a = $1 AND b = 3 AND c = $2", "(a = $1) = (c = $2)",
+])  # fmt: skip
+def test_a_condition_of_which_a_key_is_a_part(twin: PostgresTwin, condition: str) -> None:
+    twin.run("CREATE TABLE t (a bigint ENC UNIQUE, b bigint ENC UNIQUE, c bigint ENC)")
+    twin.run("INSERT INTO t VALUES (3, 3, 1), (4, 4, 2), (5, 6, 2)")
+    for parameters in ([3, 2], [4, 2], [3, 2], [3, 1]):
+        twin.run(f"SELECT a, c FROM t WHERE {condition}", parameters)
+        twin.run(f"UPDATE t SET c = c WHERE {condition}", parameters)
+        twin.run(f"DELETE FROM t WHERE {condition}", parameters)
+        twin.run("SELECT * FROM t")
+
+
 def test_every_face_of_such_an_answer(twin: PostgresTwin, pointed: list[int]) -> None:
     twin.run("CREATE TABLE t (k bigint ENC PRIMARY KEY, s text ENC, at timestamptz ENC)")
     twin.run("INSERT INTO t VALUES (1, 'a', '2026-02-03 4:05+2'), (2, NULL, NULL)")
