@@ -130,7 +130,8 @@ def test_years_of_fewer_digits(twin: PostgresTwin, year: int) -> None:
 
 @pytest.mark.parametrize("condition", [
     "(a, c) = ($1, $2)", "(c, a) IN (($2, $1))", "(a, b, c) = ($1, 3, $2)",
-    "a = $1 AND (c, c) = (2, $2)", "a = b AND b = $1 AND c = $2", "a = $1 AND b = 3 AND c = $2", "(a = $1) = (c = $2)",
+    "a = $1 AND (c, c) = (2, $2)", "a = b AND b = $1 AND c = $2", "a = $1 AND b = 3 AND c = $2",
+    "(a = $1) = (c = $2)",
 ])  # fmt: skip
 def test_a_condition_of_which_a_key_is_a_part(twin: PostgresTwin, condition: str) -> None:
     twin.run("CREATE TABLE t (a bigint ENC UNIQUE, b bigint ENC UNIQUE, c bigint ENC)")
