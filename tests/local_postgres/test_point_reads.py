@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -112,6 +113,34 @@ def _compared(twin: PostgresTwin, chance: random.Random, sql: str, fitting: list
             assert difference(plain, own) == "", (sql, parameters)
         for side in (twin.on_plain, twin.on_louver):
             side("ROLLBACK")
+
+
+@pytest.mark.parametrize("year", [1, 49, 99, 999, 1000, 9999])
+def test_years_of_fewer_digits(twin: PostgresTwin, year: int) -> None:
+    day, moment = date(year, 2, 3), datetime(year, 2, 3, 4, 5)
+    twin.run("CREATE TABLE t (k date ENC, m timestamp ENC)")
+    twin.run("INSERT INTO t VALUES ($1, $2), ('2001-02-03', '2001-02-03 4:05')", [day, moment])
+    for condition in ("k = $1", "k >= $1", "k IN ($1, '2020-01-01')", "k BETWEEN $1 AND $1"):
+        for _ in range(2):
+            twin.run(f"SELECT k FROM t WHERE {condition}", [day])
+            twin.run(f"SELECT k FROM t WHERE {condition.replace('k', 'm')}", [moment])
+    twin.run("DELETE FROM t WHERE k = $1", [day])
+    twin.run("SELECT * FROM t")
+
+
+@pytest.mark.parametrize("condition", [
+    "(a, c) = ($1, $2)", "(c, a) IN (($2, $1))", "(a, b, c) = ($1, 3, $2)",
+    "a = $1 AND (c, c) = (2, $2)", "a = b AND b = $1 AND c = $2", "a = $1 AND b = 3 AND c = $2",
+    "(a = $1) = (c = $2)",
+])  # fmt: skip
+def test_a_condition_of_which_a_key_is_a_part(twin: PostgresTwin, condition: str) -> None:
+    twin.run("CREATE TABLE t (a bigint ENC UNIQUE, b bigint ENC UNIQUE, c bigint ENC)")
+    twin.run("INSERT INTO t VALUES (3, 3, 1), (4, 4, 2), (5, 6, 2)")
+    for parameters in ([3, 2], [4, 2], [3, 2], [3, 1]):
+        twin.run(f"SELECT a, c FROM t WHERE {condition}", parameters)
+        twin.run(f"UPDATE t SET c = c WHERE {condition}", parameters)
+        twin.run(f"DELETE FROM t WHERE {condition}", parameters)
+        twin.run("SELECT * FROM t")
 
 
 def test_every_face_of_such_an_answer(twin: PostgresTwin, pointed: list[int]) -> None:

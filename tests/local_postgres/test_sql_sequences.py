@@ -151,3 +151,19 @@ def test_a_declaration_changes_in_a_transaction(twin: PostgresTwin) -> None:
     before = twin.louver.execute("SELECT max(i) FROM p").fetchone()[0]
     assert twin.louver.execute("INSERT INTO p (v) VALUES ('x') RETURNING i").fetchone()[0] > before
     twin.run(_SEQUENCES.replace(", last_value", ""))
+
+
+@pytest.mark.parametrize("options", ["CACHE 5", "INCREMENT 5 CACHE 3", "INCREMENT -2 CACHE 4"])
+def test_a_cache_changes_no_number(twin: PostgresTwin, options: str) -> None:
+    twin.run(f"CREATE SEQUENCE q {options}")
+    twin.run("ALTER SEQUENCE q CACHE 7")
+    twin.run("CREATE TABLE p (id bigint ENC PRIMARY KEY, n bigint ENC DEFAULT nextval('q'))")
+    twin.run(f"CREATE TABLE o (id integer GENERATED ALWAYS AS IDENTITY ({options}), v text ENC)")
+    for id_ in range(6):
+        twin.run("INSERT INTO p (id) VALUES ($1)", [id_])
+        twin.run("SELECT currval('q'), n FROM p WHERE id = $1", [id_])
+        twin.run("SELECT nextval('q'), currval('q')")
+        twin.run("INSERT INTO o (v) VALUES ('x') RETURNING id")
+        twin.run("SELECT currval('o_id_seq')")
+    twin.run("DROP TABLE p")
+    twin.run("DROP SEQUENCE q")

@@ -311,7 +311,8 @@ def written(value: object) -> str | None:
         case datetime() if value.tzinfo is None:
             return local_text(exp.convert(value))
         case date() if not isinstance(value, datetime):
-            return local_text(exp.convert(value))
+            # Four digits: PostgreSQL reads fewer as a year of this century or the last.
+            return f"CAST('{value.isoformat()}' AS DATE)"
     return None
 
 

@@ -33,6 +33,7 @@ from louver.trusted.planner.split.scans.conditions import Conditions
 from louver.trusted.planner.split.scans.pushes import ROOT, Push, fresh_slots, pushes
 from louver.trusted.planner.sql import lexer, selection
 from louver.trusted.planner.sql.lexer import Shape
+from louver.trusted.planner.sql.placeholders import is_placeholder
 from louver.trusted.planner.sql.resolver import name_words
 from louver.trusted.planner.sql.scope import Servers, Source
 from louver.trusted.vault.catalog import Table
@@ -153,12 +154,20 @@ def projected(plan: Plan, tree: exp.Expr | None) -> tuple[str, ...]:
 def decided_by_codes(remote: RemoteQuery, where: exp.Where | None) -> bool:
     """Whether the server has decided all of a condition, by codes that are equal to constants'."""
     conditions = selection.conjuncts(where.this) if where is not None else []
-    if not all(isinstance(part.unnest(), exp.EQ | exp.In) for part in conditions):
-        # Of an OR the server may have decided less than it says.
+    if not all(_is_of_one_column(part.unnest()) for part in conditions):
+        # Of an OR, or of rows, the server may have decided less than it says.
         return False
     constants = [keys.codes_of(node) for node in remote.where]
     decided = sum(1 + len(codes[0].more) for codes in constants if codes)
     return all(constants) and decided == len(conditions)
+
+
+def _is_of_one_column(condition: exp.Expr) -> bool:
+    """Whether a condition compares a column with constants."""
+    if not isinstance(condition, exp.EQ | exp.In):
+        return False
+    columns = condition.find_all(exp.Column, exp.Tuple)
+    return [type(part) for part in columns if not is_placeholder(part)] == [exp.Column]
 
 
 def _says_more(other: Fact, leak: Fact) -> bool:

@@ -177,3 +177,8 @@ SELECT n.nspname::text, c.relname::text, c.relpersistence = 't', s.seqstart, s.s
     format('SELECT last_value, is_called FROM %I.%I', n.nspname, c.relname)
 {_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid {_OWNER} ORDER BY c.oid
 """
+#: Sequences of which a connection holds several numbers ready.
+CACHING = f"""
+SELECT format('%I.%I', n.nspname, c.relname)
+{_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid WHERE s.seqcache > 1
+"""

@@ -229,6 +229,7 @@ class PostgresLocalEngine(PostgresRehearsals):
     def declare(self, sql: str, parameters: Parameters = ()) -> None:
         """See `Binder`."""
         self.binder.execute(sql, parameters)
+        self.schema.cache_none()
 
     def key_store(self) -> LocalConnection:
         """See `Binder`."""

@@ -194,6 +194,14 @@ class PostgresSchema(Schema):
             )  # fmt: skip
         return results
 
+    def cache_none(self) -> None:
+        """Have sequences drawn number by number. Those that a connection holds ready are known
+        neither to the other one nor to the session's block, so that `currval` would be of another
+        number than was stored; blocks are claimed whatever CACHE says.
+        """
+        for (path,) in self._rows(queries.CACHING):
+            self._connection.execute(f"ALTER SEQUENCE {path} CACHE 1")
+
     def resumed(self, sequence: SequenceState) -> str:
         """See `Schema`; what is said behind its declaration needs the tables, see `settled`."""
         last, following = sequence.last, (sequence.last or 0) + sequence.increment
