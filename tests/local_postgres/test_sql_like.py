@@ -95,3 +95,11 @@ def test_another_thing_of_the_name_is_refused(twin: PostgresTwin) -> None:
         twin.run(sql)
     own = twin.on_louver("CREATE TABLE k (LIKE s.t)")
     assert getattr(own.error, "code", "") == "sql.unsupported"
+
+
+def test_views_and_temporary_tables_are_refused_beside_enc_columns(twin: PostgresTwin) -> None:
+    for sql in ("CREATE VIEW v AS SELECT id, a FROM t", "CREATE TEMP TABLE tt (a integer)"):
+        twin.run(sql)
+    for name in ("v", "tt"):
+        own = twin.on_louver(f"CREATE TABLE k (LIKE {name})")
+        assert getattr(own.error, "code", "") == "sql.unsupported"

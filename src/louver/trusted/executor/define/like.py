@@ -24,6 +24,7 @@ def sources(context: Context, tokens: Sequence[Token]) -> list[Table]:
     results = []
     for name in _named(tokens):
         if secret.isdisjoint(map(fold, name)):
+            _require_stored(context, name, any_secret=bool(secret))
             continue
         hidden = context.local.temporary.mentioned({fold(name[-1])})
         known = None
@@ -34,6 +35,17 @@ def sources(context: Context, tokens: Sequence[Token]) -> list[Table]:
             raise errors.make("sql.unsupported", statement=what)
         results.append(known)
     return results
+
+
+def _require_stored(context: Context, name: Sequence[str], *, any_secret: bool) -> None:
+    """Views and TEMP tables may show ENC columns, which would be plain in a new table."""
+    if not (any_secret and spoken().prints_objects):
+        return
+    hidden = context.local.temporary.mentioned({fold(name[-1])})
+    item = context.catalog.find(*("", *name)[-2:])
+    if hidden or not (item is None or isinstance(item, Table)):
+        what = "LIKE of a view or a TEMP table beside ENC columns (declare the columns)"
+        raise errors.make("sql.unsupported", statement=what)
 
 
 def protected(
