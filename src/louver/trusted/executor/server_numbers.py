@@ -14,11 +14,13 @@ from louver.trusted.vault.types import shifted
 def declared(values: pa.Array, field: pa.Field) -> pa.Array:
     """Plain numbers in their declared type: a server may have none that is as narrow."""
     wanted, given = field.type, values.type
+    if given == wanted:
+        return values
     if isinstance(wanted, pa.OpaqueType):
         return _opaque(values, wanted)
     integers = pa.types.is_integer(wanted) and pa.types.is_integer(given)
     decimals = pa.types.is_decimal(wanted) and pa.types.is_decimal(given)
-    if given == wanted or not (integers or decimals):
+    if not (integers or decimals):
         return values
     try:
         return values.cast(wanted)
