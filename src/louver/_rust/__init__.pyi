@@ -7,6 +7,7 @@ import pyarrow as pa
 from louver._rust import attack as attack
 from louver._rust import codes as codes
 from louver._rust import fss as fss
+from louver._rust import look_ups as look_ups
 from louver._rust import parquet as parquet
 from louver._rust import postgres as postgres
 from louver._rust import recipe as recipe
