@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver._rust import postgres
+from louver._rust.recipe import SealedRow
 from louver.untrusted.engines.postgres import PostgresEngine, values
 from louver.untrusted.engines.postgres.address import target_of
 from louver.wire.messages import Count, Failure, Request, Rows, Statement
@@ -112,6 +113,8 @@ def _answered(replies: Sequence[Any]) -> list[Any]:
 
 
 def _size(value: Any) -> Any:
+    if isinstance(value, SealedRow):
+        return (len(value), value.size())
     if isinstance(value, tuple):
         value = value[0]
     if isinstance(value, pa.Array | pa.ChunkedArray):

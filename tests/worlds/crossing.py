@@ -37,6 +37,8 @@ from louver.wire.tap import Record
 #: The names that Louver gives to stored forms of ENC columns; no plain column may have such a name.
 PSEUDONYM = re.compile(r"[a-z]_[0-9a-f]{12}")
 _KEY_LIST = re.compile(r'"k_[0-9a-f]{12}" IN \(((?:[^()]|\([^()]*\))*)\)')
+#: A row whose values are bound in the order of its columns.
+_ROW = re.compile(r"INSERT INTO [^()]* \(([^()]*)\) VALUES \((?:\$\d+(?:, )?)+\)")
 _CONTROL = {
     control.CATALOG_UPDATE: {2}, control.CATALOG_INSERT: {4}, control.LEDGER_APPEND: {2},
 }  # fmt: skip
@@ -189,6 +191,9 @@ def masked_constants(sql: str) -> frozenset[int]:
         return frozenset(_CONTROL[sql])
     if "$" not in sql or not PSEUDONYM.search(sql):
         return frozenset()
+    if row := _ROW.fullmatch(sql):
+        columns = enumerate(row[1].split(", "), 1)
+        return frozenset(number for number, name in columns if PSEUDONYM.fullmatch(name, 1, 15))
     tree = _tree(sql)
     if tree is None:
         return frozenset()

@@ -4,8 +4,26 @@ use crate::error::{Error, Result};
 use crate::oid::{self, Oid};
 use crate::values::{writer, Value};
 use arrow_array::Array;
+use arrow_schema::{DataType, TimeUnit};
 
 impl Value {
+    /// The value of one row, of the type that holds all values of Arrow's; None where a column has
+    /// no such type.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a value that the type does not hold.
+    pub fn of_row(column: &dyn Array, row: usize) -> Result<Option<Self>> {
+        let Some(type_) = type_of(column.data_type()) else {
+            return Ok(None);
+        };
+        if column.is_null(row) {
+            return Ok(Some(Self::NullOf(type_)));
+        }
+        let mut out = Vec::new();
+        writer(column, type_)?(row, &mut out)?;
+        Ok(Some(Self::Binary(type_, out)))
+    }
+
     /// The array of a column's values, whose items have this type.
     ///
     /// # Errors
@@ -33,6 +51,25 @@ impl Value {
         }
         Ok(Self::Binary(of, out))
     }
+}
+
+fn type_of(data_type: &DataType) -> Option<Oid> {
+    Some(match data_type {
+        DataType::Boolean => oid::BOOL,
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 => oid::INT2,
+        DataType::UInt16 | DataType::Int32 => oid::INT4,
+        DataType::UInt32 | DataType::Int64 | DataType::UInt64 => oid::INT8,
+        DataType::Float32 => oid::FLOAT4,
+        DataType::Float64 => oid::FLOAT8,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => oid::TEXT,
+        DataType::FixedSizeBinary(16) => oid::UUID,
+        DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_) => oid::BYTEA,
+        DataType::Date32 => oid::DATE,
+        DataType::Decimal128(_, 0..) => oid::NUMERIC,
+        DataType::Timestamp(TimeUnit::Microsecond, None) => oid::TIMESTAMP,
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => oid::TIMESTAMPTZ,
+        _ => return None,
+    })
 }
 
 /// A value behind its length; NULL has the length −1.

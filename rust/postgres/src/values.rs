@@ -6,7 +6,7 @@ use crate::oid::{self, Oid};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    Int8Type, TimestampMicrosecondType, UInt16Type, UInt32Type, UInt8Type,
+    Int8Type, TimestampMicrosecondType, UInt16Type, UInt32Type, UInt64Type, UInt8Type,
 };
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow_schema::{DataType, TimeUnit};
@@ -20,6 +20,8 @@ pub(crate) const EPOCH_US: i64 = 946_684_800_000_000;
 pub enum Value {
     /// NULL of a type that the server infers.
     Null,
+    /// NULL of a type.
+    NullOf(Oid),
     /// boolean
     Bool(bool),
     /// bigint
@@ -44,7 +46,7 @@ impl Value {
             Self::Int8(_) => oid::INT8,
             Self::Float8(_) => oid::FLOAT8,
             Self::Bytes(_) => oid::BYTEA,
-            Self::Binary(oid, _) | Self::Typed(oid, _) => *oid,
+            Self::Binary(oid, _) | Self::Typed(oid, _) | Self::NullOf(oid) => *oid,
         }
     }
 
@@ -53,9 +55,20 @@ impl Value {
         i16::from(!matches!(self, Self::Text(_) | Self::Typed(..)))
     }
 
+    /// How many bytes are sent of it.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Null | Self::NullOf(_) => 0,
+            Self::Bool(_) => 1,
+            Self::Int8(_) | Self::Float8(_) => 8,
+            Self::Text(value) | Self::Typed(_, value) => value.len(),
+            Self::Bytes(value) | Self::Binary(_, value) => value.len(),
+        }
+    }
+
     pub(crate) fn write(&self, out: &mut bytes::BytesMut) -> bool {
         match self {
-            Self::Null => return false,
+            Self::Null | Self::NullOf(_) => return false,
             Self::Bool(value) => out.extend_from_slice(&[u8::from(*value)]),
             Self::Int8(value) => out.extend_from_slice(&value.to_be_bytes()),
             Self::Float8(value) => out.extend_from_slice(&value.to_be_bytes()),
@@ -92,6 +105,10 @@ pub(crate) fn writer<'a>(array: &'a dyn Array, type_: Oid) -> Result<Writer<'a>>
         (DataType::UInt8, _) => integers::<UInt8Type>(array, type_).ok_or_else(refused)?,
         (DataType::UInt16, _) => integers::<UInt16Type>(array, type_).ok_or_else(refused)?,
         (DataType::UInt32, _) => integers::<UInt32Type>(array, type_).ok_or_else(refused)?,
+        // The same 64 bits: who reads a code knows what is above 2^63.
+        (DataType::UInt64, oid::INT8) => fixed(array.as_primitive::<UInt64Type>(), |v: u64| {
+            Some(v.to_be_bytes())
+        }),
         (DataType::Float32, oid::FLOAT4) => fixed(array.as_primitive::<Float32Type>(), |v: f32| {
             Some(v.to_be_bytes())
         }),
@@ -169,7 +186,9 @@ fn bytes(array: &dyn Array, type_: Oid) -> Option<Writer<'_>> {
                 Ok(())
             })
         }
-        DataType::FixedSizeBinary(16) if type_ == oid::UUID || type_ == oid::BYTEA => {
+        DataType::FixedSizeBinary(size)
+            if type_ == oid::BYTEA || (type_ == oid::UUID && *size == 16) =>
+        {
             let values = array.as_fixed_size_binary();
             Box::new(|row, out| {
                 out.extend_from_slice(values.value(row));

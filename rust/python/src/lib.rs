@@ -20,6 +20,7 @@ mod postgres_replies;
 mod postgres_values;
 mod recipe;
 mod sdb;
+mod sealed_rows;
 mod server;
 mod sums;
 mod text;

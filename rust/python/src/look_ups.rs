@@ -37,6 +37,7 @@ struct Tags(Vec<Vec<Tag>>);
 /// Opened rows.
 #[pyclass(frozen, module = "louver._rust.look_ups")]
 struct Opened {
+    row_ids: ArrayRef,
     fields: Vec<Field>,
     columns: Vec<ArrayRef>,
 }
@@ -123,9 +124,11 @@ impl LookUp {
         } else {
             py.detach(open)
         };
+        let mut columns = opened.map_err(trusted)?;
         Ok(Opened {
+            row_ids: columns.remove(0),
             fields: self.fields.clone(),
-            columns: opened.map_err(trusted)?,
+            columns,
         })
     }
 }
@@ -164,7 +167,12 @@ impl Tags {
 #[pymethods]
 impl Opened {
     fn __len__(&self) -> usize {
-        self.columns.first().map_or(0, Array::len)
+        self.row_ids.len()
+    }
+
+    /// The numbers of the rows, as Arrow's.
+    fn row_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.row_ids, None)
     }
 
     /// The columns as Arrow's.

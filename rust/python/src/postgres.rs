@@ -103,12 +103,7 @@ impl Session {
         let mut texts = Vec::with_capacity(statements.len());
         for (sql, given) in statements {
             texts.push(sql);
-            steps.push(
-                given
-                    .into_iter()
-                    .map(Given::value)
-                    .collect::<PyResult<Vec<_>>>()?,
-            );
+            steps.push(Given::values(given)?);
         }
         let steps: Vec<Step<'_>> = texts
             .iter()
@@ -127,10 +122,7 @@ impl Session {
         sql: String,
         values: Vec<Given>,
     ) -> PyResult<Vec<Described>> {
-        let values = values
-            .into_iter()
-            .map(Given::value)
-            .collect::<PyResult<_>>()?;
+        let values = Given::values(values)?;
         let step = Step { sql: &sql, values };
         let columns = self.with(py, |c, look| c.open_portal(&portal, &step, look))?;
         Ok(columns.into_iter().map(described).collect())

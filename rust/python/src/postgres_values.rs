@@ -2,24 +2,34 @@
 
 use crate::ffi::PyArray;
 use crate::postgres_failures::raised;
+use crate::sealed_rows::SealedRow;
 use louver_postgres::Value;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
-/// A value, a text with the number of its type, or an Arrow column with the number of its items'
-/// type: an array of these.
+/// A value, a text with the number of its type, an Arrow column with the number of its items'
+/// type: an array of these, or a sealed row: a value for each of its columns.
 pub(crate) enum Given {
     One(Value),
     Column(PyArray, u32),
+    Row(Py<SealedRow>),
 }
 
 impl Given {
-    pub(crate) fn value(self) -> PyResult<Value> {
-        match self {
-            Self::One(value) => Ok(value),
-            Self::Column(column, item) => Value::array(&column.array, item).map_err(raised),
+    /// The values that all of these stand for, in their order.
+    pub(crate) fn values(all: Vec<Self>) -> PyResult<Vec<Value>> {
+        let mut values = Vec::with_capacity(all.len());
+        for given in all {
+            match given {
+                Self::One(value) => values.push(value),
+                Self::Column(column, item) => {
+                    values.push(Value::array(&column.array, item).map_err(raised)?);
+                }
+                Self::Row(row) => values.extend_from_slice(&row.get().values),
+            }
         }
+        Ok(values)
     }
 }
 
@@ -27,6 +37,9 @@ impl FromPyObject<'_, '_> for Given {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(row) = object.cast::<SealedRow>() {
+            return Ok(Self::Row(row.to_owned().unbind()));
+        }
         Ok(Self::One(if object.is_none() {
             Value::Null
         } else if object.is_instance_of::<PyBool>() {

@@ -4,6 +4,7 @@ use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{batch_to_python, run, to_python, PyArray};
 use crate::keyring::KeyRing;
+use crate::sealed_rows::SealedRow;
 use louver_trusted::{Declared, EqStep, OrdStep, SealedStep, SumStep, TagStep, TextStep};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -89,7 +90,7 @@ type Part = (Py<Step>, Vec<usize>, Vec<Option<String>>);
 
 /// The steps of a table, in the order in which their columns are stored.
 #[pyclass(frozen, module = "louver._rust.recipe")]
-struct Recipe(louver_trusted::Recipe);
+pub(crate) struct Recipe(pub(crate) louver_trusted::Recipe);
 
 #[pymethods]
 impl Recipe {
@@ -126,6 +127,7 @@ impl Recipe {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Step>()?;
     module.add_class::<Recipe>()?;
+    module.add_class::<SealedRow>()?;
     module.add_function(wrap_pyfunction!(sealed_step, module)?)?;
     module.add_function(wrap_pyfunction!(sum_step, module)?)?;
     module.add_function(wrap_pyfunction!(text_step, module)?)?;

@@ -67,8 +67,8 @@ impl LookUp {
         &self.keys
     }
 
-    /// The opened columns, of the rows that have one of the `tags` of every key. Whatever the
-    /// server answers, no row comes twice.
+    /// The row ids and behind them the opened columns, of the rows that have one of the `tags` of
+    /// every key. Whatever the server answers, no row comes twice.
     ///
     /// # Errors
     /// [`Error::Verify`] for a value that was altered or moved, a row without its number or that is
@@ -105,11 +105,13 @@ impl LookUp {
                 *fit &= known.is_some_and(|known| wanted.iter().any(|tag| known == tag.as_slice()));
             }
         }
+        let all = std::iter::once(row_ids.clone()).chain(opened);
         if fits.iter().all(|&fit| fit) {
-            return Ok(opened);
+            return Ok(all.collect());
         }
         let fits = BooleanArray::from(fits);
-        let chosen = opened.iter().map(|column| filter(column.as_ref(), &fits));
+        let chosen = all.collect::<Vec<_>>();
+        let chosen = chosen.iter().map(|column| filter(column.as_ref(), &fits));
         let chosen = chosen.collect::<std::result::Result<_, _>>();
         chosen.map_err(|error| Error::value(error.to_string()))
     }

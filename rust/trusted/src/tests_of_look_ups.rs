@@ -62,9 +62,12 @@ proptest! {
         let (ids, sealed) = stored(&ring, &keys);
         let tags: Vec<Tag> = wanted.iter().map(|&key| tag(&ring, key)).collect();
         let opened = look_up(9).open(&ring, &epochs(), &ids, &sealed, &[tags]).unwrap();
-        let expected: Vec<i64> = keys.into_iter().filter(|key| wanted.contains(key)).collect();
-        prop_assert_eq!(opened[0].as_primitive::<Int64Type>().values().to_vec(), expected.clone());
-        let texts = opened[1].as_string::<i32>().iter().flatten().map(str::to_owned);
+        let expected: Vec<i64> = keys.iter().copied().filter(|key| wanted.contains(key)).collect();
+        let numbers = keys.iter().zip(0..).filter(|(key, _)| wanted.contains(key));
+        let numbers: Vec<i64> = numbers.map(|(_, number)| number).collect();
+        prop_assert_eq!(opened[0].as_primitive::<Int64Type>().values().to_vec(), numbers);
+        prop_assert_eq!(opened[1].as_primitive::<Int64Type>().values().to_vec(), expected.clone());
+        let texts = opened[2].as_string::<i32>().iter().flatten().map(str::to_owned);
         let named: Vec<String> = expected.iter().map(|key| format!("text {key}")).collect();
         prop_assert_eq!(texts.collect::<Vec<_>>(), named);
     }

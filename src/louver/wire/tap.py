@@ -6,9 +6,10 @@ session cannot distinguish it from one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -167,6 +168,27 @@ class Tap:
                 table, pa.RecordBatchReader.from_batches(rows.schema, passed())
             ),
             lambda _: Count(count),
+        )
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether the tapped engine takes sealed rows as they were made."""
+        return bool(getattr(self._attributes, "takes_rows", False))
+
+    def write_row(
+        self,
+        sql: str,
+        row: Any,
+        more: Sequence[Constant],
+        otherwise: Callable[[], errors.Error] | None,
+    ) -> None:
+        """Write one row; it is recorded as the constants that it is bound as."""
+        bound = [column[0].as_py() for column in row.batch().columns]
+        values = [str(value) if isinstance(value, UUID) else value for value in bound]
+        self._crossing(
+            Statement(sql, (*values, *more), kind="write"),
+            lambda: self._attributes.write_row(sql, row, more, otherwise),
+            lambda _: Count(1),
         )
 
     def begin(self) -> None:

@@ -288,6 +288,12 @@ class Backend:
         """
         raise errors.make("engine.operation", engine=self.name, operation=function)
 
+    def insert_row(self, table: Table, names: Sequence[str]) -> str:
+        """One row whose values are bound with their types."""
+        columns = ", ".join(map(self.quote, names))
+        bound = ", ".join(f"${number}" for number in range(1, len(names) + 1))
+        return f"INSERT INTO {self.table(table)} ({columns}) VALUES ({bound})"
+
     def replace_row(self, table: Table, names: Sequence[str]) -> str:
         """One row, whose id is bound last, with all of its stored columns as they are bound."""
         sets = (f"{self.quote(name)} = ${number}" for number, name in enumerate(names, 1))

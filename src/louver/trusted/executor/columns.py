@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -40,6 +41,7 @@ from louver.trusted.vault import primes, schemes, sums
 from louver.trusted.vault.arrays import joined
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
+from louver.trusted.vault.recipes import Recipe
 from louver.wire.messages import Constant
 
 FieldOf = Callable[[str], pa.Field]
@@ -336,6 +338,14 @@ class Columns:
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
         return self._recipes.seal(self, table, rows, row_ids)
+
+    def seals_rows(self, table: Table) -> bool:
+        """Whether a recipe makes all that is stored of a row."""
+        return self._recipes.seals_rows(table)
+
+    def seal_row(self, table: Table, row: pa.Table, row_id: int) -> tuple[Recipe, Any] | None:
+        """See `schemes.Recipes.seal_row`."""
+        return self._recipes.seal_row(self, table, row, row_id)
 
 
 def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from louver.trusted.executor import constant_encoding
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import SEALED, Code, Output, Plan, RemoteQuery
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.render import answer_name
@@ -24,6 +27,8 @@ from louver.untrusted.engines.engine import Replying
 from louver.wire.messages import Statement
 
 _LITERAL = re.compile(r"\(?⟪([0-9]+)⟫\)?")
+#: Values of different widths have plans of their own.
+_MOST_POINTS = 8
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 Positions = tuple[tuple[tuple[int, ...], ...], ...]
 """Of each key, and each constant, the literals of the statement that are its columns' values."""
@@ -38,7 +43,8 @@ class PointRead:
     sql: str
     handle: Any
     positions: Positions
-    #: which of the opened columns are the answer's, in its order
+    #: the names of the opened columns, and which of them are the answer's, in its order
+    names: list[str]
     shown: list[int]
 
     def tags(self, context: Context, shape: lexer.Shape, parameters: Sequence[object]) -> Any:
@@ -63,6 +69,37 @@ class PointRead:
         """
         reply = self.engine.reply(Statement(self.sql, tuple(tags.texts())))
         return context.columns.keyring.look_up_rows(self.handle, reply, tags)
+
+    def rows(self, context: Context, tags: Any) -> pa.Table | None:
+        """The same as a table, behind its columns the numbers of the rows."""
+        opened = self.opened(context, tags)
+        if opened is None:
+            return None
+        return pa.table([*opened.arrays(), opened.row_ids()], [*self.names, ROW_ID])
+
+
+class Points:
+    """Plans that ran, and what runs each of them by one call each way, if there is such."""
+
+    def __init__(self) -> None:
+        """None is known at first."""
+        self._known: list[tuple[Plan, PointRead | None]] = []
+
+    def of(self, plan: Plan) -> tuple[bool, PointRead | None]:
+        """Whether a plan was looked at, and what runs it."""
+        for known, point in self._known:
+            if known is plan:
+                return True, point
+        return False, None
+
+    def note(self, plan: Plan, point: PointRead | None) -> None:
+        """What runs a plan."""
+        self._known.insert(0, (plan, point))
+        del self._known[_MOST_POINTS:]
+
+    def clear(self) -> None:
+        """Know none any more: their catalog has gone."""
+        self._known.clear()
 
 
 def prepared(
@@ -95,7 +132,7 @@ def prepared(
     )
     shown = [names.index(name) for name in plan.columns]
     positions = tuple(item[1] for item in by)
-    point = PointRead(context.engine, statement.sql, handle, positions, shown)
+    point = PointRead(context.engine, statement.sql, handle, positions, names, shown)
     tags = point.tags(context, shape, parameters)
     # The general way has bound the same values, in the same order.
     return point if tags is not None and tags.texts() == list(statement.constants) else None

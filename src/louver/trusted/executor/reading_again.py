@@ -18,9 +18,6 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
 from louver.wire.messages import Statement
 
-#: Values of different widths have plans of their own.
-_MOST_POINTS = 8
-
 
 @dataclass(slots=True)
 class Reader:
@@ -30,8 +27,7 @@ class Reader:
     tokens: Sequence[Token]
     plan: Plan
     catalog: Catalog
-    #: plans that ran, and what runs each of them by one call each way, if there is such
-    points: list[tuple[Plan, point_reads.PointRead | None]] = field(default_factory=list)
+    points: point_reads.Points = field(default_factory=point_reads.Points)
 
     def fits(self, context: Context, plan: Plan) -> bool:
         """Whether a plan is a look-up: with values of other types it is another one."""
@@ -42,18 +38,6 @@ class Reader:
                 self.points.clear()
             self.plan, self.catalog = plan, context.catalog
         return True
-
-    def point(self, plan: Plan) -> tuple[bool, point_reads.PointRead | None]:
-        """Whether a plan was looked at, and what runs it."""
-        for known, point in self.points:
-            if known is plan:
-                return True, point
-        return False, None
-
-    def note(self, plan: Plan, point: point_reads.PointRead | None) -> None:
-        """What runs a plan."""
-        self.points.insert(0, (plan, point))
-        del self.points[_MOST_POINTS:]
 
 
 def read_again(context: Context, reader: Reader, parameters: list[object]) -> Answer | None:
@@ -117,7 +101,7 @@ def _pointed(context: Context, ready: _Ready, clock: Clock) -> Answer | None:
     """The answer by one call each way; None where nothing was sent, or what came is to be looked at
     closely.
     """
-    _, point = ready.reader.point(ready.plan)
+    _, point = ready.reader.points.of(ready.plan)
     if point is None or point.engine is not context.engine:
         return None
     tags = point.tags(context, ready.shape, ready.parameters)
@@ -141,10 +125,10 @@ def _answered(context: Context, ready: _Ready, clock: Clock) -> Answer | None:
         done = finished_alone(context, ready.plan, rows, literals)
     if done is None:
         return None
-    reader = ready.reader
-    if isinstance(request, Statement) and not reader.point(ready.plan)[0]:
+    points = ready.reader.points
+    if isinstance(request, Statement) and not points.of(ready.plan)[0]:
         given = ready.plan, ready.shape, ready.parameters
-        reader.note(ready.plan, point_reads.prepared(context, *given, request))
+        points.note(ready.plan, point_reads.prepared(context, *given, request))
     sql = request.sql if isinstance(request, Statement) else ""
     return Answer(done, ready.columns, remote_sql=[sql])
 

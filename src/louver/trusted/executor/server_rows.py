@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterator
 from itertools import chain, islice
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +17,12 @@ from louver.trusted.executor.storage import Parts
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import bounds, row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.recipes import Recipe
 from louver.trusted.vault.scheme import has_shares, scheme_of
 from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.types import can_share, shifted, value_range
 from louver.trusted.vault.writers import outrun
+from louver.untrusted.engines.engine import TakesRows
 from louver.wire.messages import Constant, Statement
 
 _FEW = 16
@@ -39,8 +42,13 @@ _CONSTANT = (
 
 
 def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
-    """Append rows to a server's table in one statement; they are sealed while it runs."""
-    sealed = _sealed(parts, table, batches)
+    """Append rows to a server's table in one statement; they are sealed while it runs. One row at
+    the beginning may be a statement of its own.
+    """
+    first = next(batches, None)
+    if first is None or _append_row(parts, table, first):
+        first = None
+    sealed = _sealed(parts, table, batches if first is None else chain((first,), batches))
     begun = list(islice(sealed, 2))
     if len(begun) == 1:
         parts.engine.append(parts.backend.table(table), begun[0])
@@ -56,14 +64,50 @@ def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator
     for rows in batches:
         for start in range(0, rows.num_rows, step):
             batch = rows.slice(start, step)
-            for column in table.columns:
-                parts.local.require_received(batch.column(column.name))
-                _take_in(parts, table, column, batch.column(column.name))
-            ids = parts.row_ids.take(batch.num_rows, parts.state.catalog)
+            ids = _numbered(parts, table, batch)
             sealed = parts.columns.seal(table, _as_stored(parts, table, batch), ids)
             _added(parts, table, ids)
             # The server's DuckDB gives up its database for what the one locally does.
             yield arrow_values.readable(sealed)
+
+
+def _numbered(parts: Parts, table: Table, rows: pa.Table) -> pa.Array:
+    """The ids of new rows, whose values are within the columns' bounds from here on."""
+    for column in table.columns:
+        parts.local.require_received(rows.column(column.name))
+        _take_in(parts, table, column, rows.column(column.name))
+    return parts.row_ids.take(rows.num_rows, parts.state.catalog)
+
+
+def _append_row(parts: Parts, table: Table, rows: pa.Table) -> bool:
+    """Append one row with the next statement; whether that was all."""
+    sealed = _sealed_row(parts, table, rows)
+    if sealed is None:
+        return False
+    recipe, row = sealed
+    text = recipe.texts.get(("insert", *table.key))
+    if text is None:
+        names = row.names()
+        text = parts.backend.insert_row(table, names)
+        recipe.texts["insert", *table.key] = text
+    cast(TakesRows, parts.engine).write_row(text, row, (), None)
+    return True
+
+
+def _sealed_row(parts: Parts, table: Table, rows: pa.Table) -> tuple[Recipe, Any] | None:
+    """One row as the engine takes it, numbered and counted, and how it was sealed; None of more
+    rows, where the engine takes none so, and of values that it does not take.
+    """
+    if rows.num_rows != 1 or not getattr(parts.engine, "takes_rows", False):
+        return None
+    if not parts.columns.seals_rows(table):
+        return None
+    ids = _numbered(parts, table, rows)
+    number = ids[0].as_py()
+    sealed = parts.columns.seal_row(table, _as_stored(parts, table, rows), number)
+    if sealed is not None:
+        _added(parts, table, ids)
+    return sealed
 
 
 def _as_stored(parts: Parts, table: Table, rows: pa.Table) -> pa.Table:
@@ -105,6 +149,11 @@ def remove(parts: Parts, table: Table, row_ids: pa.Array) -> None:
 def _expect_removed(parts: Parts, table: Table, row_ids: pa.Array, statement: Statement) -> None:
     """Run a statement that takes all of these rows away, or none of the transaction is done."""
     parts.engine.expect(statement, len(row_ids), outrun)
+    _removed(parts, table, row_ids)
+
+
+def _removed(parts: Parts, table: Table, row_ids: pa.Array) -> None:
+    """Count rows that are gone."""
     if table.counted:
         table.row_count -= len(row_ids)
         row_id_ranges.remove(table, row_ids)
@@ -120,6 +169,10 @@ def replace(parts: Parts, table: Table, row_ids: pa.Array, rows: pa.Table) -> No
         remove(parts, table, row_ids)
         append(parts, table, iter([rows]))
         return
+    sealed_row = _sealed_row(parts, table, rows)
+    if sealed_row is not None:
+        _replace_row(parts, table, row_ids, *sealed_row)
+        return
     (sealed,) = _sealed(parts, table, iter([rows]))
     constants = _constants_of(sealed)
     if constants is None:
@@ -129,6 +182,17 @@ def replace(parts: Parts, table: Table, row_ids: pa.Array, rows: pa.Table) -> No
     sql = parts.backend.replace_row(table, sealed.column_names)
     statement = Statement(sql, (*constants, row_ids[0].as_py()), kind="write")
     _expect_removed(parts, table, row_ids, statement)
+
+
+def _replace_row(
+    parts: Parts, table: Table, row_ids: pa.Array, recipe: Recipe, row: Any
+) -> None:  # fmt: skip
+    text = recipe.texts.get(("replace", *table.key))
+    if text is None:
+        text = parts.backend.replace_row(table, row.names())
+        recipe.texts["replace", *table.key] = text
+    cast(TakesRows, parts.engine).write_row(text, row, (row_ids[0].as_py(),), outrun)
+    _removed(parts, table, row_ids)
 
 
 def _constants_of(row: pa.Table) -> list[Constant] | None:

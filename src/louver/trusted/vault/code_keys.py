@@ -28,6 +28,16 @@ class CodeKeys:
         """What a recipe makes of the columns that it reads, behind the row ids."""
         return recipe.handle.seal(self._ring, self._epochs, columns, row_ids)
 
+    def seal_row(
+        self, recipe: Recipe, columns: Sequence[pa.Array], plain: Sequence[tuple[str, pa.Array]],
+        row_id: int,
+    ) -> Any | None:  # fmt: skip
+        """The same of one row, with what is stored as it is, as a statement takes it; None where a
+        plain value is of a type that it does not take.
+        """
+        row = native.module().recipe.SealedRow
+        return row.of(self._ring, self._epochs, recipe.handle, columns, plain, row_id)
+
     def eq_codes(
         self, table: int, column: int, generation: int, group: str, domain: str, values: pa.Array
     ) -> pa.Array:

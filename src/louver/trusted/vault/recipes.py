@@ -48,6 +48,8 @@ class Recipe:
             (step.handle, [positions[name] for name in step.reads], list(step.stored))
             for step in steps
         ]
+        #: texts of statements with all values of a row, by what they do
+        self.texts: dict[tuple[str, ...], str] = {}
         self.handle = native.module().recipe.Recipe(ROW_ID, parts)
 
 

@@ -279,3 +279,22 @@ class Replying(Protocol):
     def reply(self, statement: Statement) -> Any:
         """Run a query; what came of it is for `louver._rust.look_ups`."""
         ...
+
+
+class TakesRows(Protocol):
+    """An engine that takes sealed rows as the compiled module made them (`recipe.SealedRow`), if
+    it says so: a recorder has the methods of all engines.
+    """
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether it does."""
+        ...
+
+    def write_row(
+        self, sql: str, row: Any, more: Sequence[Constant], otherwise: Otherwise | None
+    ) -> None:
+        """Run a write, with the next statement, whose values are those of a row, and more behind
+        them. It must touch one row, if there is an ``otherwise``: see `Engine.expect`.
+        """
+        ...

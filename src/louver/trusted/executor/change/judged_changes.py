@@ -57,7 +57,7 @@ class Form:
 
     def decided(
         self, context: Context, words: statement_parts.Words, plan: ChangePlan, rows: pa.Table,
-        literals: Sequence[str],
+        literals: Sequence[str], again: bool,
     ) -> Difference | None:  # fmt: skip
         """What the change does to the rows that it read; None where only the engine tells."""
         table = context.catalog.by_id(plan.target)
@@ -69,7 +69,11 @@ class Form:
         if not table_scans.decided_by_codes(remote, self.where):
             return None
         rows = rows if rows.num_rows < 2 else rows.sort_by(ROW_ID)
-        before = context.columns.decided_again(remote, {table.id: table}, rows, literals)
+        before = (
+            rows
+            if again
+            else context.columns.decided_again(remote, {table.id: table}, rows, literals)
+        )
         if before is None or (self.is_of_key and before.num_rows > 1):
             return None
         numbers = pa.array(range(before.num_rows), pa.int64())
@@ -107,7 +111,7 @@ def take(
 
 def rehearsed(
     context: Context, words: statement_parts.Words, plan: ChangePlan, rows: pa.Table,
-    _: Sequence[str],
+    _literals: Sequence[str], _again: bool,
 ) -> Difference | None:  # fmt: skip
     """What a change does to the rows that it read, as the engine tells it at once; None where it is
     to be run step by step.

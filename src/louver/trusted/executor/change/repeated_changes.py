@@ -11,9 +11,9 @@ nothing that these add.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from sqlglot.tokens import Token
@@ -25,6 +25,7 @@ from louver.trusted.executor import (
     constraint_check,
     key_rows,
     planned_reads,
+    point_reads,
     repeated,
     row_writer,
     transaction,
@@ -34,7 +35,8 @@ from louver.trusted.executor.change import flow, known, row_by_row, sending, sta
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.state import Verdict
-from louver.trusted.planner.ir import ChangePlan
+from louver.trusted.executor.storage import translate_reply_errors
+from louver.trusted.planner.ir import ChangePlan, Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.wire.messages import Statement
@@ -50,9 +52,11 @@ if TYPE_CHECKING:
 Decide = Callable[[Table], Difference | None]
 """Reads rows of a table, and says what becomes of them; None where only the general way tells."""
 Judge = Callable[
-    [Context, statement_parts.Words, ChangePlan, pa.Table, Sequence[str]], Difference | None
+    [Context, statement_parts.Words, ChangePlan, pa.Table, Sequence[str], bool], Difference | None
 ]
-"""Says what becomes of rows by a change of this plan, with these literals."""
+"""Says what becomes of rows by a change of this plan, with these literals, and whether all that the
+server decided of the rows has been decided again.
+"""
 
 
 def keep_insert(context: Context, text: lexer.Text, table: Table, form: constant_rows.Form) -> None:
@@ -151,12 +155,15 @@ class _Change:
     judge: Judge
     plan: ChangePlan
     catalog: Catalog
+    points: point_reads.Points = field(default_factory=point_reads.Points)
 
     def fits(self, context: Context, plan: ChangePlan) -> bool:
         """Whether a plan is simple: with values of other types it is another one."""
         if plan is not self.plan or context.catalog is not self.catalog:
             if not _is_simple(context, plan):
                 return False
+            if context.catalog is not self.catalog:
+                self.points.clear()
             self.plan, self.catalog = plan, context.catalog
         return True
 
@@ -235,25 +242,66 @@ def _changed(
     plan = held.plan
     if plan.rows is None:
         return None
-    (remote,) = plan.rows.remotes
-    try:
-        request = context.storage.request(remote, shape.literals)
-    except errors.DataError:
-        return None  # a constant has no value of the type that it is compared as
+    chosen = _chosen(context, plan.rows, item.points, shape, parameters)
+    if chosen is None:
+        return None
     flow.require_again(context, table, held.verdict)
     new = context.record(plan.rows, shape, item.tokens)
     notices = cardinality.warned(new, context.catalog)
 
     def decided(table: Table) -> Difference | None:
-        if not isinstance(request, Statement):
-            return None
-        rows = chosen_rows.rows(context, table, remote, request, shape.literals)
-        return item.judge(context, words, plan, rows, shape.literals)
+        rows, again = chosen(table)
+        return item.judge(context, words, plan, rows, shape.literals, again)
 
     answer = _at_once(context, table, decided)
     if answer is not None:
         answer.notices = notices
     return answer
+
+
+def _chosen(
+    context: Context, plan: Plan, points: point_reads.Points, shape: lexer.Shape,
+    parameters: list[object],
+) -> Callable[[Table], tuple[pa.Table, bool]] | None:  # fmt: skip
+    """What reads the rows of a change, and says whether all that the server decided of them was
+    decided again; None where only the general way reads them.
+    """
+    looked_at, point = points.of(plan)
+    if point is not None and point.engine is context.engine:
+        tags = point.tags(context, shape, parameters)
+        if tags is not None:
+            return partial(_looked_up, context, plan, point, tags, shape)
+    (remote,) = plan.remotes
+    try:
+        request = context.storage.request(remote, shape.literals)
+    except errors.DataError:
+        return None  # a constant has no value of the type that it is compared as
+    if not isinstance(request, Statement):
+        return None
+
+    def chosen(table: Table) -> tuple[pa.Table, bool]:
+        rows = chosen_rows.rows(context, table, remote, request, shape.literals)
+        if not looked_at:
+            points.note(plan, point_reads.prepared(context, plan, shape, parameters, request))
+        return rows, False
+
+    return chosen
+
+
+def _looked_up(
+    context: Context, plan: Plan, point: point_reads.PointRead, tags: Any, shape: lexer.Shape,
+    table: Table,
+) -> tuple[pa.Table, bool]:  # fmt: skip
+    """The same of rows that are looked up by one call each way. Where that does not take what the
+    server answered, the general way says what is wrong with it.
+    """
+    with translate_reply_errors():
+        rows = point.rows(context, tags)
+    if rows is not None:
+        return rows, True
+    (remote,) = plan.remotes
+    request = cast(Statement, context.storage.request(remote, shape.literals))
+    return chosen_rows.rows(context, table, remote, request, shape.literals), False
 
 
 class _NothingError(Exception):

@@ -65,7 +65,7 @@ def decided(
 
 def decided_by(
     terms: Sequence[simple_terms.Term], context: Context, words: statement_parts.Words,
-    plan: ChangePlan, rows: pa.Table, literals: Sequence[str],
+    plan: ChangePlan, rows: pa.Table, literals: Sequence[str], _again: bool,
 ) -> Difference | None:  # fmt: skip
     """The same of a text whose terms are known."""
     return decided(context, words, plan, terms, rows, literals)

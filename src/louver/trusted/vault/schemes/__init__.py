@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -87,6 +87,26 @@ class Recipes:
         if not apart:
             return pa.Table.from_batches([batch])
         return pa.table(dict(zip(batch.schema.names, batch.columns, strict=True)) | apart)
+
+    def seals_rows(self, table: Table) -> bool:
+        """Whether a recipe makes all that is stored of a table's rows."""
+        return not (self._of(table).apart or table.packs or scheme.has_shares(table))
+
+    def seal_row(
+        self, keys: KeySource, table: Table, row: pa.Table, row_id: int
+    ) -> tuple[Recipe, Any] | None:
+        """One row of all declared columns as statements take it (`recipe.SealedRow`), and how it
+        was sealed; None where a plain value is of a type that they do not take. Of a table of
+        which `seals_rows` is true.
+        """
+        recipe = self._of(table)
+        values = [arrays.stored(row.column(name)) for name in recipe.reads]
+        plain = [
+            (column.stored["plain"], arrays.joined(row.column(column.name)))
+            for column in map(table.columns.__getitem__, recipe.plain)
+        ]
+        sealed = keys.keyring.seal_row(recipe, values, plain, row_id)
+        return None if sealed is None else (recipe, sealed)
 
     def _of(self, table: Table) -> Recipe:
         basis = recipes.basis(table)

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from louver.names import quoted
-from louver.untrusted.engines.engine import Traffic
+from louver.untrusted.engines.engine import Otherwise, Traffic
 from louver.untrusted.engines.postgres import values
 from louver.untrusted.engines.postgres.failures import translated
 from louver.untrusted.engines.postgres.journal import Journal
-from louver.untrusted.engines.postgres.pipeline import Waiting
-from louver.wire.messages import Statement
+from louver.untrusted.engines.postgres.pipeline import Step, Waiting, guarded
+from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
     from louver._rust import postgres
+    from louver._rust.recipe import SealedRow
 
 FEW_ROWS = 1_000
 """Rows that are inserted as bound arrays in one round trip; more go by COPY, and so do columns of
@@ -68,6 +69,21 @@ class Loading(ABC):
                 self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)))
             return
         self._copy(table, rows.schema, self._counted(rows))
+
+    #: See `TakesRows`.
+    takes_rows = True
+
+    def write_row(
+        self, sql: str, row: SealedRow, more: Sequence[Constant], otherwise: Otherwise | None
+    ) -> None:
+        """See `TakesRows`."""
+        self.traffic.statements += 1
+        self.traffic.rows_out += 1
+        self.traffic.bytes_out += row.size()
+        step: Step = (sql, [row, *more])
+        if otherwise is not None:
+            step = guarded(*step, 1, writes=True)
+        self._wait(Waiting(step, writes=True, otherwise=otherwise))
 
     def _one_by_one(self, table: str, rows: pa.Table) -> bool:
         """Insert a few rows each by itself, with the next statement; whether they can be."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from louver import errors
 from louver._rust import postgres
+from louver._rust.recipe import SealedRow
 from louver.untrusted.engines.engine import Otherwise
 from louver.untrusted.engines.postgres.failures import translated
 
@@ -32,12 +33,16 @@ def guarded(sql: str, values: Sequence[Any], outcome: int, *, writes: bool) -> S
     """A statement that the server refuses unless it has this outcome, so that nothing behind it is
     done: COMMIT may be on its way already.
     """
-    right, check = f"${len(values) + 1}::bigint", "SELECT 1 / (count(*) = {})::integer FROM"
+    right, check = f"${_width(values) + 1}::bigint", "SELECT 1 / (count(*) = {})::integer FROM"
     if writes:
         text = f"WITH louver_done AS ({sql} RETURNING 1) {check.format(right)} louver_done"
     else:
         text = f"{check.format(1)} ({sql}) AS louver_done(n) WHERE n = {right}"
     return text, [*values, outcome]
+
+
+def _width(values: Sequence[Any]) -> int:
+    return sum(len(value) if isinstance(value, SealedRow) else 1 for value in values)
 
 
 def exchanged(
