@@ -55,3 +55,27 @@ def test_a_plain_column_must_not_depend_on_the_key(twin: PostgresTwin) -> None:
     for target in ("(k)", "ON CONSTRAINT s_k_key"):
         sql = f"INSERT INTO s VALUES (1, 2) ON CONFLICT {target} DO UPDATE SET p = 3"
         assert twin.on_louver(sql).state == "0A000"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "DO NOTHING",
+        "(k) DO NOTHING",
+        "(k) DO UPDATE SET k = excluded.k RETURNING k",
+        "(k) DO UPDATE SET v = 1, k = excluded.k",
+    ],
+)
+def test_a_row_that_the_transaction_does_not_see_is_a_race(form: str) -> None:
+    twin = PostgresTwin("sealed")
+    other = PostgresTwin("sealed", beside=twin)
+    try:
+        twin.both("CREATE TABLE t (k integer ENC PRIMARY KEY, v integer ENC)")
+        other.both("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        other.both("SELECT * FROM t WHERE k = 1")
+        twin.both("INSERT INTO t VALUES (2, 3)")
+        plain, own = other.both(f"INSERT INTO t (k) VALUES ($1) ON CONFLICT {form}", [2])
+        assert plain.state == own.state == "40001"
+    finally:
+        other.close()
+        twin.close()

@@ -152,9 +152,21 @@ def is_key_of_conflict(words: Words, error: errors.Error) -> bool:
         return bool(first)
     last = next(p for p in range(first, len(words.tokens)) if words.tokens[p].text == ")")
     names = [fold(t.text) for t in words.tokens[first + 1 : last] if t.text != ","]
-    if any(fold(t.text) in names and b.text != "." for b, t in pairwise(words.tokens[last:])):
+    returning = words.find("RETURNING")
+    end = returning if returning > last else len(words.tokens)
+    if any(_is_set(words, position, names) for position in range(last, end)):
         return False  # one that DO UPDATE sets: another row may have it that was not read
     return f"key ({', '.join(names)})=" in fold(str(error))
+
+
+def _is_set(words: Words, position: int, names: list[str]) -> bool:
+    """Whether a column of these may get another value here than the new row's, as which it has
+    conflicted.
+    """
+    before, *behind = (fold(token.text) for token in words.tokens[position - 1 : position + 5])
+    if before == "." or behind[0] not in names:
+        return False
+    return behind[1:5] != ["=", "excluded", ".", behind[0]]
 
 
 def qualified(words: Words, position: int) -> tuple[str, str, int]:
