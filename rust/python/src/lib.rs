@@ -18,6 +18,7 @@ mod postgres;
 mod postgres_failures;
 mod postgres_replies;
 mod postgres_values;
+mod raw_values;
 mod recipe;
 mod sdb;
 mod sealed_rows;

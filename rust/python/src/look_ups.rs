@@ -5,14 +5,15 @@ use crate::errors::trusted;
 use crate::ffi::{to_python, PyType};
 use crate::keyring::KeyRing;
 use crate::postgres_replies::Reply;
+use crate::raw_values;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
-use arrow_schema::{DataType, Field};
+use arrow_schema::Field;
 use louver_trusted::{AnswerColumn, Key, Tag};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyInt, PyList, PyNone, PyString, PyTuple};
+use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
@@ -170,6 +171,15 @@ impl Opened {
         self.row_ids.len()
     }
 
+    /// The number and the raw values of the only row; None of more rows, and of values that are
+    /// not taken so.
+    fn raw<'py>(&self, py: Python<'py>) -> Option<(i64, Vec<Bound<'py, PyAny>>)> {
+        let number = self.row_ids.as_primitive_opt::<Int64Type>()?;
+        (number.len() == 1).then_some(())?;
+        let values = self.columns.iter().map(|c| raw_values::value(py, c, 0));
+        Some((number.value(0), values.collect::<Option<_>>()?))
+    }
+
     /// The numbers of the rows, as Arrow's.
     fn row_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.row_ids, None)
@@ -198,7 +208,9 @@ impl Opened {
                 let (column, field) =
                     pair.ok_or_else(|| PyValueError::new_err("no such column"))?;
                 let plain = field.metadata().is_empty();
-                let Some(value) = plain.then(|| value(py, column, row)).flatten() else {
+                let plain = plain && raw_values::is_as_in_python(column.data_type());
+                let value = plain.then(|| raw_values::value(py, column, row));
+                let Some(value) = value.flatten() else {
                     return Ok(None);
                 };
                 values.push(value);
@@ -206,29 +218,6 @@ impl Opened {
             rows.append(PyTuple::new(py, values)?)?;
         }
         Ok(Some(rows))
-    }
-}
-
-/// The value of one row as Python has it.
-fn value<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> Option<Bound<'py, PyAny>> {
-    if column.is_null(row) {
-        return Some(PyNone::get(py).to_owned().into_any());
-    }
-    let number = |number: i64| number.into_pyobject(py).ok().map(Bound::into_any);
-    let float = |number: f64| number.into_pyobject(py).ok().map(Bound::into_any);
-    match column.data_type() {
-        DataType::Boolean => {
-            let value = PyBool::new(py, column.as_boolean().value(row));
-            Some(value.to_owned().into_any())
-        }
-        DataType::Int16 => number(column.as_primitive::<Int16Type>().value(row).into()),
-        DataType::Int32 => number(column.as_primitive::<Int32Type>().value(row).into()),
-        DataType::Int64 => number(column.as_primitive::<Int64Type>().value(row)),
-        DataType::Float32 => float(column.as_primitive::<Float32Type>().value(row).into()),
-        DataType::Float64 => float(column.as_primitive::<Float64Type>().value(row)),
-        DataType::Utf8 => Some(PyString::new(py, column.as_string::<i32>().value(row)).into_any()),
-        DataType::Binary => Some(PyBytes::new(py, column.as_binary::<i32>().value(row)).into_any()),
-        _ => None,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use crate::epochs::Epochs;
 use crate::errors::trusted;
-use crate::ffi::{batch_to_python, PyArray};
+use crate::ffi::{batch_to_python, PyArray, PyType};
 use crate::keyring::KeyRing;
 use crate::postgres_failures::raised;
+use crate::raw_values;
 use crate::recipe::Recipe;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{Field, Schema};
@@ -25,6 +26,107 @@ pub(crate) struct SealedRow {
     pub(crate) values: Vec<Value>,
 }
 
+impl SealedRow {
+    fn made(
+        ring: &KeyRing,
+        epochs: &Epochs,
+        recipe: &louver_trusted::Recipe,
+        columns: &[Declared],
+        plain: Vec<(Field, ArrayRef)>,
+        row_id: i64,
+    ) -> PyResult<Option<Self>> {
+        let row_ids: ArrayRef = Arc::new(Int64Array::from(vec![row_id]));
+        let mut all = columns.iter().chain(&plain);
+        if !all.all(|(_, array)| array.len() == 1) {
+            return Err(PyValueError::new_err("columns of one row each"));
+        }
+        let sealed = recipe.seal(&ring.0, &epochs.0, columns, &row_ids);
+        let sealed = sealed.map_err(trusted)?;
+        let schema = sealed.schema();
+        let mut fields: Vec<Field> = schema.fields().iter().map(|f| f.as_ref().clone()).collect();
+        let mut stored = sealed.columns().to_vec();
+        for (field, array) in plain {
+            let extension = field.metadata().get(EXTENSION);
+            if extension.is_some_and(|known| known != UUID) {
+                return Ok(None);
+            }
+            fields.push(field.with_nullable(true));
+            stored.push(array);
+        }
+        let mut values = Vec::with_capacity(stored.len());
+        for column in &stored {
+            let Some(value) = Value::of_row(column.as_ref(), 0).map_err(raised)? else {
+                return Ok(None);
+            };
+            values.push(value);
+        }
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), stored);
+        let batch = batch.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Some(Self { batch, values }))
+    }
+}
+
+/// How the rows of a table are sealed from raw values: days, microseconds and unscaled numbers are
+/// whole numbers, UUIDs bytes.
+#[pyclass(frozen, module = "louver._rust.recipe")]
+pub(crate) struct RowForm {
+    recipe: Py<Recipe>,
+    reads: Vec<Field>,
+    plain: Vec<Field>,
+}
+
+#[pymethods]
+impl RowForm {
+    /// A recipe with the types of the columns that it reads; names at the server and types of those
+    /// that are stored as they are.
+    #[new]
+    fn new(recipe: Py<Recipe>, reads: Vec<PyType>, plain: Vec<(String, PyType)>) -> Self {
+        let bare = |kind: PyType| Field::new("", kind.0.data_type().clone(), true);
+        let named = |(name, kind): (String, PyType)| kind.0.with_name(name);
+        Self {
+            recipe,
+            reads: reads.into_iter().map(bare).collect(),
+            plain: plain.into_iter().map(named).collect(),
+        }
+    }
+
+    /// A row of these values under this id; None where one is not of its column's type.
+    #[allow(clippy::needless_pass_by_value)]
+    fn seal(
+        &self,
+        ring: &KeyRing,
+        epochs: &Epochs,
+        reads: Vec<Bound<'_, PyAny>>,
+        plain: Vec<Bound<'_, PyAny>>,
+        row_id: i64,
+    ) -> PyResult<Option<SealedRow>> {
+        let pairs = (
+            columns_of(&self.reads, &reads)?,
+            columns_of(&self.plain, &plain)?,
+        );
+        let (Some(columns), Some(plain)) = pairs else {
+            return Ok(None);
+        };
+        SealedRow::made(ring, epochs, &self.recipe.get().0, &columns, plain, row_id)
+    }
+}
+
+/// Raw values as columns of one row each.
+fn columns_of(
+    fields: &[Field],
+    values: &[Bound<'_, PyAny>],
+) -> PyResult<Option<Vec<(Field, ArrayRef)>>> {
+    if fields.len() != values.len() {
+        return Err(PyValueError::new_err("a value for each column"));
+    }
+    let pairs = fields.iter().zip(values);
+    let columns = pairs.map(|(field, value)| {
+        let column = raw_values::array(field.data_type(), value)?;
+        Some((field.clone(), column))
+    });
+    Ok(columns.collect())
+}
+
 #[pymethods]
 impl SealedRow {
     /// The only row of some columns as a recipe seals them under this id, and behind that what is
@@ -40,40 +142,11 @@ impl SealedRow {
         plain: Vec<(String, PyArray)>,
         row_id: i64,
     ) -> PyResult<Option<Self>> {
-        let row_ids: ArrayRef = Arc::new(Int64Array::from(vec![row_id]));
         let columns: Vec<Declared> = columns.into_iter().map(|c| (c.field, c.array)).collect();
-        let mut arrays = columns.iter().map(|(_, array)| array);
-        let plain_arrays = plain.iter().map(|(_, column)| &column.array);
-        if !arrays.all(|a| a.len() == 1) || !plain_arrays.clone().all(|a| a.len() == 1) {
-            return Err(PyValueError::new_err("columns of one row each"));
-        }
-        let sealed = recipe.0.seal(&ring.0, &epochs.0, &columns, &row_ids);
-        let sealed = sealed.map_err(trusted)?;
-        let mut fields: Vec<Field> = sealed
-            .schema()
-            .fields()
-            .iter()
-            .map(|f| f.as_ref().clone())
-            .collect();
-        let mut stored = sealed.columns().to_vec();
-        for (name, column) in plain {
-            let extension = column.field.metadata().get(EXTENSION);
-            if extension.is_some_and(|known| known != UUID) {
-                return Ok(None);
-            }
-            fields.push(column.field.with_name(name).with_nullable(true));
-            stored.push(column.array);
-        }
-        let mut values = Vec::with_capacity(stored.len());
-        for column in &stored {
-            let Some(value) = Value::of_row(column.as_ref(), 0).map_err(raised)? else {
-                return Ok(None);
-            };
-            values.push(value);
-        }
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), stored);
-        let batch = batch.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Some(Self { batch, values }))
+        let named =
+            |(name, column): (String, PyArray)| (column.field.with_name(name), column.array);
+        let plain = plain.into_iter().map(named).collect();
+        Self::made(ring, epochs, &recipe.0, &columns, plain, row_id)
     }
 
     /// The number of its columns.

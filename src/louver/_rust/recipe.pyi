@@ -1,5 +1,6 @@
 """All stored columns of some rows in one call; a step is what one scheme makes, without keys."""
 
+from collections.abc import Sequence
 from typing import final
 
 import pyarrow as pa
@@ -42,6 +43,24 @@ class SealedRow:
     def names(self) -> list[str]: ...
     def size(self) -> int: ...
     def batch(self) -> pa.RecordBatch: ...
+
+@final
+class RowForm:
+    """How the rows of a table are sealed from raw values: days, microseconds and unscaled numbers
+    are whole numbers, UUIDs bytes.
+    """
+
+    def __new__(
+        cls, recipe: Recipe, reads: list[pa.DataType], plain: list[tuple[str, pa.DataType]]
+    ) -> RowForm: ...
+    def seal(
+        self,
+        ring: KeyRing,
+        epochs: Epochs,
+        reads: Sequence[object],
+        plain: Sequence[object],
+        row_id: int,
+    ) -> SealedRow | None: ...
 
 def sealed_step(id: tuple[int, int, int]) -> Step: ...
 def sum_step(id: tuple[int, int, int]) -> Step: ...

@@ -339,6 +339,10 @@ class Columns:
         """Rows of declared columns as rows of the server's table."""
         return self._recipes.seal(self, table, rows, row_ids)
 
+    def recipe(self, table: Table) -> Recipe:
+        """How the rows of a table are sealed now."""
+        return self._recipes.of(table)
+
     def seals_rows(self, table: Table) -> bool:
         """Whether a recipe makes all that is stored of a row."""
         return self._recipes.seals_rows(table)

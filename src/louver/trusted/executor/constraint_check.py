@@ -19,6 +19,7 @@ from louver.names import fold, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import ForeignKey, LocalConnection, UniqueKey
+from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.schema import declarations, sequences
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.schema.tables import generated_columns
@@ -221,15 +222,18 @@ def _remember(
         memory.keys[key] = (stamp, rows)
 
 
-def appended(context: Context, before: str, table: Table, rows: pa.Table) -> None:
+def appended(context: Context, before: str, table: Table, rows: pa.Table | RawRow) -> None:
     """Carry remembered keys over an INSERT of our own; ``before`` is the stamp before it."""
     memory = context.state.cache(_Memory)
+    if not memory.keys:
+        return
     if not context.backend.catalog_counts:
         # Others may have written between our commit and now, so what it left is not known.
         memory.keys = {
             position: held for position, held in memory.keys.items() if position[0] != table.id
         }
         return
+    rows = rows.rows() if isinstance(rows, RawRow) else rows
     for position, (stamp, existing_rows) in list(memory.keys.items()):
         if stamp != before:
             del memory.keys[position]
@@ -243,10 +247,13 @@ def appended(context: Context, before: str, table: Table, rows: pa.Table) -> Non
             _remember(memory, position, context.catalog.stamp, grown)
 
 
-def require(context: Context, table: Table, rows: pa.Table) -> None:
+def require(context: Context, table: Table, rows: pa.Table | RawRow) -> None:
     """Raise DuckDB's error where new rows break a key without a tag."""
     keys = untagged(table, rules(context, table))
-    if not rows.num_rows or not keys:
+    if not keys:
+        return
+    rows = rows.rows() if isinstance(rows, RawRow) else rows
+    if not rows.num_rows:
         return
     read = list(dict.fromkeys(name for key in keys for name in key.columns))
     existing_rows = existing(context, table, read)

@@ -43,6 +43,7 @@ class PointRead:
     sql: str
     handle: Any
     positions: Positions
+    remote: RemoteQuery
     #: the names of the opened columns, and which of them are the answer's, in its order
     names: list[str]
     shown: list[int]
@@ -70,11 +71,8 @@ class PointRead:
         reply = self.engine.reply(Statement(self.sql, tuple(tags.texts())))
         return context.columns.keyring.look_up_rows(self.handle, reply, tags)
 
-    def rows(self, context: Context, tags: Any) -> pa.Table | None:
-        """The same as a table, behind its columns the numbers of the rows."""
-        opened = self.opened(context, tags)
-        if opened is None:
-            return None
+    def table(self, opened: Any) -> pa.Table:
+        """Opened rows as a table, behind its columns the numbers of the rows."""
         return pa.table([*opened.arrays(), opened.row_ids()], [*self.names, ROW_ID])
 
 
@@ -132,7 +130,7 @@ def prepared(
     )
     shown = [names.index(name) for name in plan.columns]
     positions = tuple(item[1] for item in by)
-    point = PointRead(context.engine, statement.sql, handle, positions, names, shown)
+    point = PointRead(context.engine, statement.sql, handle, positions, remote, names, shown)
     tags = point.tags(context, shape, parameters)
     # The general way has bound the same values, in the same order.
     return point if tags is not None and tags.texts() == list(statement.constants) else None

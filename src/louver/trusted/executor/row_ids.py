@@ -82,12 +82,20 @@ class RowIds:
             raise errors.make("rows.exhausted")
         if not count:
             return pa.array([], pa.int64())
+        first = self._first(count, catalog)
+        return pa.arange(first, first + count)
+
+    def take_one(self, catalog: Catalog) -> int:
+        """The same of one row id."""
+        return self._first(1, catalog)
+
+    def _first(self, count: int, catalog: Catalog) -> int:
         if not self._fits(catalog) or self._next + count > _ROWS_PER_EPOCH:
             self.claim(catalog)
         catalog.epochs = catalog.epochs.adding(self._epoch, self._bits)
         first = self._epoch << COUNTER_BITS | self._next
         self._next += count
-        return pa.arange(first, first + count)
+        return first
 
     def _fits(self, catalog: Catalog) -> bool:
         """Whether the epoch is this process's own, and the catalog has no other of its number.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.raw_rows import OneRow, RawRow
 from louver.trusted.executor.schema.representations import tag_of
 from louver.trusted.executor.table_basis import basis
 from louver.trusted.vault import schemes
@@ -21,13 +22,17 @@ from louver.trusted.vault.scheme import packed, scheme_of, tagged
 from louver.trusted.vault.types import has_fixed_length
 
 
-def append(context: Context, table: Table, rows: pa.Table) -> None:
-    """Append rows of declared columns (Arrow without loss) within a transaction; they may go with
-    its next statement (`Engine.append`).
+def append(context: Context, table: Table, rows: pa.Table | RawRow) -> None:
+    """Append rows of declared columns (Arrow without loss, or one of raw values) within a
+    transaction; they may go with its next statement (`Engine.append`).
 
     ``table`` is the working catalog's; its bounds and row count follow.
     """
     _record_at_rest(context, table)
+    if isinstance(rows, RawRow):
+        if context.storage.append_row(table, rows):
+            return
+        rows = rows.rows()
     context.storage.append(table, iter([rows]))
 
 
@@ -43,7 +48,7 @@ def append_stream(context: Context, table: Table, batches: Iterator[pa.Table]) -
 def remove(context: Context, table: Table, row_ids: pa.Array) -> None:
     """Delete rows by number within a transaction."""
     if len(row_ids):
-        _note_removed(context, table, row_ids)
+        _note_removed(context, table, row_ids.to_pylist)
         context.storage.remove(table, row_ids)
 
 
@@ -57,10 +62,10 @@ class Removed:
     by_table: dict[int, set[int]] = field(default_factory=dict)
 
 
-def _note_removed(context: Context, table: Table, row_ids: pa.Array) -> None:
+def _note_removed(context: Context, table: Table, numbers: Callable[[], list[int]]) -> None:
     own = context.state.cache(Removed)
     if own.is_asked:
-        own.by_table.setdefault(table.id, set()).update(row_ids.to_pylist())
+        own.by_table.setdefault(table.id, set()).update(numbers())
 
 
 class _AtRest(dict[int, object]):
@@ -96,7 +101,7 @@ def at_rest(table: Table) -> list[Fact]:
 def send(
     context: Context,
     table: Table,
-    fresh: pa.Table,
+    fresh: pa.Table | RawRow,
     gone: pa.Array | None = None,
     require: Callable[[], None] = lambda: None,
 ) -> None:
@@ -104,7 +109,8 @@ def send(
     on in other tables is ``require``d in the state that they change.
     """
     stamp = context.storage.stamp(table)
-    refers = bool(fresh.num_rows and constraint_check.rules(context, table).foreign)
+    comes = isinstance(fresh, RawRow) or fresh.num_rows
+    refers = bool(comes and constraint_check.rules(context, table).foreign)
     try:
         with transaction.writing_rows(context, table, refers=refers) as catalog:
             held = catalog.table(table.schema, table.name)
@@ -113,7 +119,8 @@ def send(
             require()
             _exchange(context, held, fresh, gone)
     except errors.IntegrityError as error:
-        raise explained(context, table, [fresh], error) from None
+        rows = fresh.rows() if isinstance(fresh, RawRow) else fresh
+        raise explained(context, table, [rows], error) from None
     if gone is None:
         constraint_check.appended(context, stamp, table, fresh)
 
@@ -121,14 +128,33 @@ def send(
 def replace(context: Context, table: Table, fresh: pa.Table, gone: pa.Array) -> None:
     """The same within a transaction, of a table that hides no rows; the ledger says so before."""
     if len(gone):
-        note_touched(context, table, gone)
+        note_touched(context, table)
     _exchange(context, table, fresh, gone)
 
 
-def _exchange(context: Context, table: Table, fresh: pa.Table, gone: pa.Array | None) -> None:
+def change_row(context: Context, table: Table, change: OneRow) -> None:
+    """The same of one row."""
+    note_touched(context, table)
+    fresh = change.fresh
+    if fresh is not None:
+        _record_at_rest(context, table)
+        if not context.storage.replace_row(table, change.number, fresh):
+            _exchange(context, table, fresh.rows(), pa.array([change.number], pa.int64()))
+            return
+    else:
+        context.storage.remove_row(table, change.number)
+    _note_removed(context, table, lambda: [change.number])
+
+
+def _exchange(
+    context: Context, table: Table, fresh: pa.Table | RawRow, gone: pa.Array | None
+) -> None:
+    if isinstance(fresh, RawRow):
+        append(context, table, fresh)
+        return
     if gone is not None and len(gone) == fresh.num_rows == 1:
         _record_at_rest(context, table)
-        _note_removed(context, table, gone)
+        _note_removed(context, table, gone.to_pylist)
         context.storage.replace(table, gone, fresh)
         return
     if gone is not None:
@@ -178,7 +204,7 @@ def hides_rows(table: Table) -> bool:
     return any(c.encrypted and not allows(c.ceiling, "access") for c in table.columns)
 
 
-def note_touched(context: Context, table: Table, gone: pa.Array) -> None:
+def note_touched(context: Context, table: Table) -> None:
     """Write into the ledger that the server sees which rows a change replaces."""
     columns = [column for column in table.columns if column.encrypted]
     if columns:

@@ -12,10 +12,11 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
-from louver.trusted.executor import keys_read, server_rows
+from louver.trusted.executor import keys_read, raw_rows, server_rows
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Tables
 from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.schema import representations
 from louver.trusted.executor.storage import (
     ROW_ID,
@@ -99,6 +100,18 @@ class ServerStorage:
 
     def replace(self, table: Table, row_ids: pa.Array, rows: pa.Table) -> None:
         server_rows.replace(self._parts, table, row_ids, rows)
+
+    def append_row(self, table: Table, row: RawRow) -> bool:
+        return raw_rows.append(self._parts, table, row)
+
+    def replace_row(self, table: Table, number: int, row: RawRow) -> bool:
+        return raw_rows.replace(self._parts, table, number, row)
+
+    def remove_row(self, table: Table, number: int) -> None:
+        raw_rows.remove(self._parts, table, number)
+
+    def takes_row(self, table: Table, values: Sequence[object]) -> bool:
+        return raw_rows.fits(self._parts, table, values)
 
     def stamp(self, table: Table) -> str:
         stamp = self._parts.state.catalog.stamp

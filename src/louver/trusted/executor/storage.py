@@ -18,6 +18,7 @@ from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Columns
 from louver.trusted.executor.ledger import Fact, Ledger
 from louver.trusted.executor.local.engine import LocalEngine
+from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
 from louver.trusted.planner.ir import RemoteQuery, RowFilter
@@ -105,6 +106,24 @@ class Storage(Protocol):
 
     def replace(self, table: Table, row_ids: pa.Array, rows: pa.Table, /) -> None:
         """Delete one row by number and append one, within a change of the catalog."""
+        ...
+
+    def takes_row(self, table: Table, values: Sequence[object], /) -> bool:
+        """Whether the raw values of a row add nothing to what is known of a table's columns, and it
+        can go by itself (`raw_rows`).
+        """
+        ...
+
+    def append_row(self, table: Table, row: RawRow, /) -> bool:
+        """Append one row, within a change of the catalog; False where it is to go as a table."""
+        ...
+
+    def replace_row(self, table: Table, number: int, row: RawRow, /) -> bool:
+        """Append one row in the place of another one in the same way."""
+        ...
+
+    def remove_row(self, table: Table, number: int, /) -> None:
+        """Delete one row of a table that does not count its rows, in the same way."""
         ...
 
     def stamp(self, table: Table, /) -> str:
@@ -210,6 +229,18 @@ class ReadOnly:
         raise only_reads()
 
     def replace(self, _table: Table, _row_ids: pa.Array, _rows: pa.Table) -> None:
+        raise only_reads()
+
+    def takes_row(self, _table: Table, _values: Sequence[object]) -> bool:
+        return False
+
+    def append_row(self, _table: Table, _row: RawRow) -> bool:
+        raise only_reads()
+
+    def replace_row(self, _table: Table, _number: int, _row: RawRow) -> bool:
+        raise only_reads()
+
+    def remove_row(self, _table: Table, _number: int) -> None:
         raise only_reads()
 
     def refresh(self, _tables: Sequence[Table]) -> None:

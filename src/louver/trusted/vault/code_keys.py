@@ -38,6 +38,13 @@ class CodeKeys:
         row = native.module().recipe.SealedRow
         return row.of(self._ring, self._epochs, recipe.handle, columns, plain, row_id)
 
+    def seal_raw(self, recipe: Recipe, values: Sequence[object], row_id: int) -> Any | None:
+        """The same of the raw values of all declared columns, for a recipe with such a form; None
+        where one is not taken.
+        """
+        reads, plain = ([values[place] for place in places] for places in recipe.places)
+        return recipe.form.seal(self._ring, self._epochs, reads, plain, row_id)
+
     def eq_codes(
         self, table: int, column: int, generation: int, group: str, domain: str, values: pa.Array
     ) -> pa.Array:

@@ -48,9 +48,20 @@ class Recipe:
             (step.handle, [positions[name] for name in step.reads], list(step.stored))
             for step in steps
         ]
+        #: how rows of raw values are sealed, and the places of those that are sealed, and plain
+        self.form: Any = None
+        self.places: tuple[list[int], list[int]] = ([], [])
         #: texts of statements with all values of a row, by what they do
         self.texts: dict[tuple[str, ...], str] = {}
         self.handle = native.module().recipe.Recipe(ROW_ID, parts)
+
+    def make_form(self, table: Table, types: Sequence[Any]) -> None:
+        """Have rows of raw values sealed; ``types`` are those of a table's columns in Arrow."""
+        names = [column.name for column in table.columns]
+        self.places = [names.index(name) for name in self.reads], list(self.plain)
+        plain = [(table.columns[place].stored["plain"], types[place]) for place in self.plain]
+        reads = [types[place] for place in self.places[0]]
+        self.form = native.module().recipe.RowForm(self.handle, reads, plain)
 
 
 def basis(table: Table) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
 from sqlglot import exp
@@ -31,10 +32,13 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.local.changed_rows import Changed, Filled
+from louver.trusted.executor.raw_rows import OneRow, RawRow, column_of_raw
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.split import table_scans
 from louver.trusted.planner.sql.trees import parse
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.types import value_range
 
 #: The parts of a statement of the grammar, and those of its table's name.
 _PARTS, _OF_NAME = {"this", "expressions", "where"}, {"this", "db", "alias"}
@@ -54,6 +58,8 @@ class Form:
     where: exp.Where | None
     #: whether a column of a key is set, whose values are compared row by row
     is_of_key: bool = False
+    #: whether all columns that terms read are of the types of those that are set
+    is_of_one_type: bool = False
 
     def decided(
         self, context: Context, words: statement_parts.Words, plan: ChangePlan, rows: pa.Table,
@@ -90,6 +96,55 @@ class Form:
             return None
         # As the engine does it, a row that gets the values that it has is written anew.
         return read_off.difference(table, before, Changed(numbers, after), answer)
+
+    def decided_of_row(
+        self, context: Context, table: Table, parameters: Sequence[object], names: Sequence[str],
+        found: tuple[int, list[object]],
+    ) -> OneRow | None:  # fmt: skip
+        """The same of one row, given by its number and the raw values of the columns of these
+        names, of a plan that codes decide; None where Arrow is needed.
+        """
+        number, values = found
+        if not self.terms:
+            return None if table.counted else OneRow(number, None, Answer(affected=1))
+        if not self.is_of_one_type or not takes_raw(self.terms, self.kinds, parameters):
+            return None
+        old = dict(zip(names, values, strict=True))
+        new = dict(old)
+        for term in self.terms:
+            value = term.raw_value(old, parameters)
+            if value is None:
+                return None
+            (new[term.name],) = value
+        fresh = [new[column.name] for column in table.columns]
+        if not context.storage.takes_row(table, fresh):
+            return None
+        row = RawRow(fresh, lambda: self._table(context, table, fresh))
+        return OneRow(number, row, Answer(affected=1))
+
+    def _table(self, context: Context, table: Table, values: Sequence[object]) -> pa.Table:
+        arrays = dict[str, pa.Array]()
+        for column, value in zip(table.columns, values, strict=True):
+            type_ = context.local.arrow_field(column.type).type
+            arrays[column.name] = column_of_raw(type_, value)
+        return pa.table(arrays)
+
+
+def takes_raw(
+    terms: Sequence[simple_terms.Term], kinds: Mapping[str, type], parameters: Sequence[object]
+) -> bool:
+    """The same as `take` of what is stored as raw values, whose bounds are looked at behind."""
+    for term in terms:
+        limits = value_range(term.type) if term.sign else None
+        for part in term.constants():
+            value = parameters[part] if isinstance(part, int) else part[0]
+            if value is None:
+                continue
+            if not judged_rows.is_plain(value, kinds[term.name]):
+                return False
+            if limits is not None and not limits[0] <= cast(int, value) <= limits[1]:
+                return False
+    return True
 
 
 def take(
@@ -162,7 +217,9 @@ def form_of(context: Context, words: statement_parts.Words, plan: ChangePlan) ->
     if not terms or not all(is_known(term, kinds) for term in terms):
         return None
     keyed = {fold(name) for name in rules.key_columns()}
-    return Form(terms, kinds, where, any(fold(term.name) in keyed for term in terms))
+    types = {column.name: column.type for column in table.columns}
+    alike = all(types[name] == term.type for term in terms for name in term.columns())
+    return Form(terms, kinds, where, any(fold(term.name) in keyed for term in terms), alike)
 
 
 def _is_plain(tree: exp.Update | exp.Delete) -> bool:

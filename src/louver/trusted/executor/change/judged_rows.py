@@ -17,6 +17,7 @@ from louver.names import fold
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import constant_rows, statement_parts
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.raw_rows import raw
 from louver.trusted.planner.sql.postgres_types import whole_name
 from louver.trusted.vault.catalog import Table
 
@@ -46,6 +47,22 @@ class Form:
         # Whether keys of several rows are alike is the engine's to say: collations, NULLs.
         alone = rows is None or rows.num_rows < 2 or not self.form.keys
         return rows if alone else None
+
+    def raw(self, parameters: Sequence[object]) -> list[object] | None:
+        """The raw values of the new row; None of more rows, and where only the engine tells."""
+        values = list[object]()
+        for column, kind in zip(self.form.columns, self.kinds, strict=True):
+            if len(column.items) != 1:
+                return None
+            (item,) = column.items
+            value = parameters[item] if isinstance(item, int) else item[0]
+            if value is None:
+                if column.required:
+                    return None
+            elif not is_plain(value, kind):
+                return None
+            values.append(raw(value))
+        return values
 
 
 def form_of(

@@ -10,53 +10,49 @@ nothing that these add.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
-from sqlglot.tokens import Token
 
 from louver import errors
 from louver.trusted.executor import (
     cardinality,
-    chosen_rows,
     constraint_check,
     key_rows,
-    planned_reads,
-    point_reads,
     repeated,
     row_writer,
     transaction,
 )
 from louver.trusted.executor.answer import Answer, Clock
-from louver.trusted.executor.change import flow, known, row_by_row, sending, statement_parts
+from louver.trusted.executor.change import (
+    flow,
+    known,
+    repeated_rows,
+    row_by_row,
+    sending,
+    statement_parts,
+)
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
+from louver.trusted.executor.raw_rows import OneRow, RawRow
 from louver.trusted.executor.state import Verdict
-from louver.trusted.executor.storage import translate_reply_errors
-from louver.trusted.planner.ir import ChangePlan, Plan
+from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.sql import lexer
-from louver.trusted.vault.catalog import Catalog, Table
-from louver.wire.messages import Statement
+from louver.trusted.vault.catalog import Table
 
 if TYPE_CHECKING:
     from louver.trusted.executor.change import (
         constant_rows,
         constant_upserts,
+        judged_changes,
         judged_rows,
         judged_upserts,
     )
 
-Decide = Callable[[Table], Difference | None]
+Decide = Callable[[Table], Difference | OneRow | None]
 """Reads rows of a table, and says what becomes of them; None where only the general way tells."""
-Judge = Callable[
-    [Context, statement_parts.Words, ChangePlan, pa.Table, Sequence[str], bool], Difference | None
-]
-"""Says what becomes of rows by a change of this plan, with these literals, and whether all that the
-server decided of the rows has been decided again.
-"""
 
 
 def keep_insert(context: Context, text: lexer.Text, table: Table, form: constant_rows.Form) -> None:
@@ -130,12 +126,14 @@ def keep_change(
     """Remember an UPDATE or DELETE, if it is of the rows that have certain keys, and no engine
     need decide it.
     """
-    judge = _judge(context, words, plan) if _is_simple(context, plan) else None
+    judge = _judge(context, words, plan) if repeated_rows.is_simple(context, plan) else None
     if judge is None:
         return
     table, shape = context.catalog.by_id(plan.target), lexer.shape(words.plain, words.tokens)
     tokens = tuple(words.tokens)
-    item = _Change(words.plain, tokens, shape, judge, plan, context.catalog)
+    item = repeated_rows.Change(
+        words.plain, tokens, shape, judge[0], plan, context.catalog, judge[1]
+    )
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return _changed(context, table.key, item, parameters)
@@ -143,64 +141,29 @@ def keep_change(
     repeated.keep(context, text, table, again)
 
 
-@dataclass(slots=True)
-class _Change:
-    """The text of an UPDATE or DELETE, with its tokens, its shape, what decides it, and the plan
-    that is known to be simple under a catalog.
+def _judge(
+    context: Context, words: statement_parts.Words, plan: ChangePlan
+) -> tuple[repeated_rows.Judge, judged_changes.Form | None] | None:
+    """What decides a change with other values, and a form that does; None where only the general
+    way does.
     """
-
-    plain: str
-    tokens: tuple[Token, ...]
-    shape: lexer.Shape
-    judge: Judge
-    plan: ChangePlan
-    catalog: Catalog
-    points: point_reads.Points = field(default_factory=point_reads.Points)
-
-    def fits(self, context: Context, plan: ChangePlan) -> bool:
-        """Whether a plan is simple: with values of other types it is another one."""
-        if plan is not self.plan or context.catalog is not self.catalog:
-            if not _is_simple(context, plan):
-                return False
-            if context.catalog is not self.catalog:
-                self.points.clear()
-            self.plan, self.catalog = plan, context.catalog
-        return True
-
-
-def _judge(context: Context, words: statement_parts.Words, plan: ChangePlan) -> Judge | None:
-    """What decides a change with other values; None where only the general way does."""
     if context.local.dialect.reads_off:
         from louver.trusted.executor.change import judged_changes
 
         form = judged_changes.form_of(context, words, plan)
         if form is not None:
-            return form.decided
-        return None if plan.stand_in else judged_changes.rehearsed
+            return form.decided, form
+        return None if plan.stand_in else (judged_changes.rehearsed, None)
     terms = row_by_row.terms_of(context, words, plan)
-    return None if terms is None else partial(row_by_row.decided_by, terms)
-
-
-def _is_simple(context: Context, plan: ChangePlan) -> bool:
-    """Whether a change reads rows by keys, whatever the catalog has been amended by, and breaks
-    no rule about other rows.
-    """
-    if (
-        plan.rows is None
-        or not planned_reads.by_keys(plan.rows)
-        or not planned_reads.reads_once(context.catalog, plan.rows)
-    ):
-        return False
-    table = context.catalog.by_id(plan.target)
-    rules = constraint_check.rules(context, table)
-    return not (rules.foreign or rules.children or row_writer.hides_rows(table))
+    return None if terms is None else (partial(row_by_row.decided_by, terms), None)
 
 
 def _inserted(
     context: Context, key: tuple[str, str], form: constant_rows.Form | judged_rows.Form,
     parameters: list[object],
 ) -> Answer | None:  # fmt: skip
-    table, rows, clock = context.catalog.tables.get(key), form.rows([parameters]), Clock()
+    table, clock = context.catalog.tables.get(key), Clock()
+    rows = None if table is None else _new(context, table, form, parameters)
     if table is None or rows is None:
         return None
     try:
@@ -210,7 +173,22 @@ def _inserted(
         if error.code != "catalog.conflict" or context.in_transaction:
             raise
         return None
-    return Answer(affected=rows.num_rows, times_ms=clock.times_ms)
+    count = 1 if isinstance(rows, RawRow) else rows.num_rows
+    return Answer(affected=count, times_ms=clock.times_ms)
+
+
+def _new(
+    context: Context, table: Table, form: constant_rows.Form | judged_rows.Form,
+    parameters: list[object],
+) -> pa.Table | RawRow | None:  # fmt: skip
+    """The new rows; None where only the engine tells."""
+    from louver.trusted.executor.change import judged_rows
+
+    if isinstance(form, judged_rows.Form):
+        values = form.raw(parameters)
+        if values is not None and context.storage.takes_row(table, values):
+            return RawRow(values, lambda: cast(pa.Table, form.rows([parameters])))
+    return form.rows([parameters])
 
 
 def _upserted(
@@ -231,7 +209,7 @@ def _upserted(
 
 
 def _changed(
-    context: Context, key: tuple[str, str], item: _Change, parameters: list[object]
+    context: Context, key: tuple[str, str], item: repeated_rows.Change, parameters: list[object]
 ) -> Answer | None:
     table = context.catalog.tables.get(key)
     words = statement_parts.Words(item.plain, item.tokens, parameters)
@@ -242,66 +220,23 @@ def _changed(
     plan = held.plan
     if plan.rows is None:
         return None
-    chosen = _chosen(context, plan.rows, item.points, shape, parameters)
+    chosen = repeated_rows.reader_of(context, plan, item, shape, parameters)
     if chosen is None:
         return None
     flow.require_again(context, table, held.verdict)
     new = context.record(plan.rows, shape, item.tokens)
     notices = cardinality.warned(new, context.catalog)
 
-    def decided(table: Table) -> Difference | None:
+    def decided(table: Table) -> Difference | OneRow | None:
         rows, again = chosen(table)
+        if isinstance(rows, OneRow):
+            return rows
         return item.judge(context, words, plan, rows, shape.literals, again)
 
     answer = _at_once(context, table, decided)
     if answer is not None:
         answer.notices = notices
     return answer
-
-
-def _chosen(
-    context: Context, plan: Plan, points: point_reads.Points, shape: lexer.Shape,
-    parameters: list[object],
-) -> Callable[[Table], tuple[pa.Table, bool]] | None:  # fmt: skip
-    """What reads the rows of a change, and says whether all that the server decided of them was
-    decided again; None where only the general way reads them.
-    """
-    looked_at, point = points.of(plan)
-    if point is not None and point.engine is context.engine:
-        tags = point.tags(context, shape, parameters)
-        if tags is not None:
-            return partial(_looked_up, context, plan, point, tags, shape)
-    (remote,) = plan.remotes
-    try:
-        request = context.storage.request(remote, shape.literals)
-    except errors.DataError:
-        return None  # a constant has no value of the type that it is compared as
-    if not isinstance(request, Statement):
-        return None
-
-    def chosen(table: Table) -> tuple[pa.Table, bool]:
-        rows = chosen_rows.rows(context, table, remote, request, shape.literals)
-        if not looked_at:
-            points.note(plan, point_reads.prepared(context, plan, shape, parameters, request))
-        return rows, False
-
-    return chosen
-
-
-def _looked_up(
-    context: Context, plan: Plan, point: point_reads.PointRead, tags: Any, shape: lexer.Shape,
-    table: Table,
-) -> tuple[pa.Table, bool]:  # fmt: skip
-    """The same of rows that are looked up by one call each way. Where that does not take what the
-    server answered, the general way says what is wrong with it.
-    """
-    with translate_reply_errors():
-        rows = point.rows(context, tags)
-    if rows is not None:
-        return rows, True
-    (remote,) = plan.remotes
-    request = cast(Statement, context.storage.request(remote, shape.literals))
-    return chosen_rows.rows(context, table, remote, request, shape.literals), False
 
 
 class _NothingError(Exception):
@@ -319,18 +254,19 @@ def _at_once(context: Context, table: Table, decide: Decide) -> Answer | None:
             context.state.untouched = True  # reading does not end the user's transaction
             done = decide(held)
             context.state.untouched = False
-            idle = done is None or not (len(done.gone) or done.fresh.num_rows)
-            if idle and own:
-                raise _NothingError
-            if done is not None and not idle:
+            if isinstance(done, OneRow):
+                row_writer.change_row(context, held, done)
+            elif done is not None and (len(done.gone) or done.fresh.num_rows):
                 row_writer.replace(context, held, done.fresh, done.gone)
+            elif own:
+                raise _NothingError
     except _NothingError:
         pass
     except errors.Error as error:
         if not own:
             if done is None or not isinstance(error, errors.IntegrityError):
                 raise
-            raise row_writer.explained(context, table, [done.fresh], error) from None
+            raise row_writer.explained(context, table, _fresh(done), error) from None
         if not _is_for_long_way(error):
             raise
         return None
@@ -338,6 +274,12 @@ def _at_once(context: Context, table: Table, decide: Decide) -> Answer | None:
         return None
     done.answer.times_ms = clock.times_ms
     return done.answer
+
+
+def _fresh(done: Difference | OneRow) -> list[pa.Table]:
+    if isinstance(done, OneRow):
+        return [] if done.fresh is None else [done.fresh.rows()]
+    return [done.fresh]
 
 
 def _is_for_long_way(error: errors.Error) -> bool:

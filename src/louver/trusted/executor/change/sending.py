@@ -9,11 +9,12 @@ from louver.trusted.executor import constraint_check, storage
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
+from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.row_writer import hides_rows, note_touched, send
 from louver.trusted.vault.catalog import Table
 
 
-def send_new(context: Context, table: Table, fresh: pa.Table) -> None:
+def send_new(context: Context, table: Table, fresh: pa.Table | RawRow) -> None:
     """Append new rows; raises DuckDB's error where they break a key that no server decides, or a
     foreign key.
     """
@@ -36,7 +37,7 @@ def sent(
     """
     # A table that hides which rows are touched gives all of them up.
     if len(done.gone) and not hides_rows(table):
-        note_touched(context, table, done.gone)
+        note_touched(context, table)
     if len(done.gone) or done.fresh.num_rows:
         with clock.step("write"):
             send(
@@ -47,9 +48,10 @@ def sent(
     return done.answer
 
 
-def _require_parents(context: Context, table: Table, fresh: pa.Table) -> None:
+def _require_parents(context: Context, table: Table, fresh: pa.Table | RawRow) -> None:
     """Raise DuckDB's error where new rows refer to nothing."""
     if constraint_check.rules(context, table).foreign:
+        fresh = fresh.rows() if isinstance(fresh, RawRow) else fresh
         from louver.trusted.executor import references
 
         references.require_parents(context, table, fresh, fresh.slice(0, 0))

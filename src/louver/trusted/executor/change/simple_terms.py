@@ -5,10 +5,10 @@ these in a whole or decimal type, which is exact wherever it is a value of the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold
 from louver.trusted.executor.change import constant_rows, known_values, statement_parts
+from louver.trusted.executor.raw_rows import raw
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import Stretch
 from louver.trusted.vault.catalog import Column, Table
@@ -66,6 +67,28 @@ class Term:
             sides = [_numbers(p, old, given, parameters) for p in (self.left, self.right)]
             results = self._sums(*sides)
         return None if results is None or (self.required and results.null_count) else results
+
+    def raw_value(
+        self, old: Mapping[str, object], parameters: Sequence[object]
+    ) -> tuple[object] | None:
+        """The same of the raw values of one row, in a tuple, for a term of columns of its type and
+        constants that are of it; None where it reads what came, or is NULL and may not be.
+        """
+        values = [self._raw_part(part, old, parameters) for part in self._parts()]
+        if any(part.given for part in self._parts()):
+            return None
+        value = values[0]
+        if self.sign:
+            left, right = values
+            is_null = left is None or right is None
+            value = None if is_null else cast(int, left) + self.sign * cast(int, right)
+        return None if value is None and self.required else (value,)
+
+    @staticmethod
+    def _raw_part(part: _Part, old: Mapping[str, object], parameters: Sequence[object]) -> object:
+        if part.column:
+            return old[part.column]
+        return raw(parameters[part.item] if isinstance(part.item, int) else part.item[0])
 
     def columns(self) -> list[str]:
         """The columns that it reads."""

@@ -23,6 +23,7 @@ from louver.trusted.executor.lake.options import Options
 from louver.trusted.executor.lake.pending import Pending
 from louver.trusted.executor.lake.probing import Probing
 from louver.trusted.executor.ledger import Fact
+from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.storage import ROW_ID, Answers, Narrow, Parts, Request
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
@@ -96,6 +97,18 @@ class LakeStorage:
     def replace(self, table: Table, row_ids: pa.Array, rows: pa.Table) -> None:
         self.remove(table, row_ids)
         self.append(table, iter([rows]))
+
+    def takes_row(self, _table: Table, _values: Sequence[object]) -> bool:
+        return False
+
+    def append_row(self, _table: Table, _row: RawRow) -> bool:
+        return False
+
+    def replace_row(self, _table: Table, _number: int, _row: RawRow) -> bool:
+        return False
+
+    def remove_row(self, table: Table, number: int) -> None:
+        self.remove(table, pa.array([number], pa.int64()))
 
     def flush(self, is_keyed: Callable[[Table], bool]) -> None:
         """Commit what is pending; at most one table's change, for each commits by itself."""

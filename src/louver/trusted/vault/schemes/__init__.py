@@ -72,7 +72,7 @@ class Recipes:
 
     def seal(self, keys: KeySource, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of all declared columns as rows of the server's table."""
-        recipe = self._of(table)
+        recipe = self.of(table)
         values = [arrays.stored(rows.column(name)) for name in recipe.reads]
         batch = keys.keyring.seal_rows(recipe, values, row_ids)
         apart: dict[str, pa.Array] = {}
@@ -90,7 +90,7 @@ class Recipes:
 
     def seals_rows(self, table: Table) -> bool:
         """Whether a recipe makes all that is stored of a table's rows."""
-        return not (self._of(table).apart or table.packs or scheme.has_shares(table))
+        return not (self.of(table).apart or table.packs or scheme.has_shares(table))
 
     def seal_row(
         self, keys: KeySource, table: Table, row: pa.Table, row_id: int
@@ -99,7 +99,7 @@ class Recipes:
         was sealed; None where a plain value is of a type that they do not take. Of a table of
         which `seals_rows` is true.
         """
-        recipe = self._of(table)
+        recipe = self.of(table)
         values = [arrays.stored(row.column(name)) for name in recipe.reads]
         plain = [
             (column.stored["plain"], arrays.joined(row.column(column.name)))
@@ -108,7 +108,8 @@ class Recipes:
         sealed = keys.keyring.seal_row(recipe, values, plain, row_id)
         return None if sealed is None else (recipe, sealed)
 
-    def _of(self, table: Table) -> Recipe:
+    def of(self, table: Table) -> Recipe:
+        """How the rows of a table are sealed now."""
         basis = recipes.basis(table)
         known = self._known.get(table.id)
         if known is None or known[0] != basis:

@@ -1,0 +1,136 @@
+"""Single rows as raw values of Python's: days, microseconds and unscaled numbers are whole numbers,
+UUIDs bytes. They are sealed and sent without Arrow, at every use of which Python's lock is given
+away, and comes back behind all other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+import pyarrow as pa
+
+from louver.trusted.executor.answer import Answer
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.recipes import Recipe
+from louver.trusted.vault.seen_values import MANY
+from louver.trusted.vault.types import can_share
+from louver.trusted.vault.writers import outrun
+from louver.untrusted.engines.engine import TakesRows
+from louver.wire.messages import Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.storage import Parts
+
+_DAY, _MOMENT, _MICROSECOND = date(1970, 1, 1), datetime(1970, 1, 1), timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """One row: the raw values of all declared columns in their order, which are within the bounds
+    of these (`fits`), and what makes a table of it.
+    """
+
+    values: Sequence[object]
+    rows: Callable[[], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """What a change does to one row, by its number: another one, or none, in its place."""
+
+    number: int
+    fresh: RawRow | None
+    answer: Answer
+
+
+def raw(value: object) -> object:
+    """A value of a column as it is stored."""
+    kind = type(value)
+    if kind is date:
+        return (cast(date, value) - _DAY).days
+    if kind is datetime:
+        return (cast(datetime, value) - _MOMENT) // _MICROSECOND
+    return cast(UUID, value).bytes if kind is UUID else value
+
+
+def column_of_raw(type_: pa.DataType, value: object) -> pa.Array:
+    """A raw value as a column of one row."""
+    bare = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    if pa.types.is_decimal128(bare) and value is not None:
+        value = Decimal(cast(int, value)).scaleb(-bare.scale)
+    column = pa.array([value], bare)
+    return column if bare is type_ else pa.ExtensionArray.from_storage(type_, column)
+
+
+def fits(parts: Parts, table: Table, values: Sequence[object]) -> bool:
+    """Whether a table takes such rows, and values add nothing to what is known of its columns."""
+    if table.counted or not getattr(parts.engine, "takes_rows", False):
+        return False
+    if not parts.columns.seals_rows(table):
+        return False
+    return all(map(_is_within, table.columns, values))
+
+
+def _is_within(column: Column, value: object) -> bool:
+    """See `server_rows._is_within`."""
+    if column.encrypted and column.seen != [MANY]:
+        return False
+    if value is None and not column.has_null:
+        return False
+    if not can_share(column.type):
+        return True
+    least, most = column.minimum, column.maximum
+    if value is None:
+        return least is not None or not column.encrypted
+    return type(value) is int and least is not None and most is not None and least <= value <= most
+
+
+def append(parts: Parts, table: Table, row: RawRow) -> bool:
+    """Append a row to a server's table with the next statement; False where it does not go so."""
+    recipe = parts.columns.recipe(table)
+    sealed = _sealed(parts, table, recipe, row)
+    if sealed is None:
+        return False
+    text = recipe.texts.get(("insert", *table.key))
+    if text is None:
+        text = recipe.texts["insert", *table.key] = parts.backend.insert_row(table, sealed.names())
+    cast(TakesRows, parts.engine).write_row(text, sealed, (), None)
+    parts.state.growth.add(table, 1)
+    table.kept_complete = not table.kept
+    return True
+
+
+def replace(parts: Parts, table: Table, number: int, row: RawRow) -> bool:
+    """One row of a server's table for another one; False where it does not go so."""
+    if not parts.backend.replaces or not table.tags or table.kept:
+        return False
+    recipe = parts.columns.recipe(table)
+    sealed = _sealed(parts, table, recipe, row)
+    if sealed is None:
+        return False
+    text = recipe.texts.get(("replace", *table.key))
+    if text is None:
+        text = parts.backend.replace_row(table, sealed.names())
+        recipe.texts["replace", *table.key] = text
+    cast(TakesRows, parts.engine).write_row(text, sealed, (number,), outrun)
+    return True
+
+
+def remove(parts: Parts, table: Table, number: int) -> None:
+    """Delete a row of a server's table that does not count its rows."""
+    text = parts.backend.delete_few(table, 1)
+    parts.engine.expect(Statement(text, (number,), kind="write"), 1, outrun)
+    parts.state.growth.add(table, -1)
+
+
+def _sealed(parts: Parts, table: Table, recipe: Recipe, row: RawRow) -> Any | None:
+    if recipe.form is None:
+        types = [parts.local.arrow_field(column.type).type for column in table.columns]
+        recipe.make_form(table, types)
+    number = parts.row_ids.take_one(parts.state.catalog)
+    return parts.columns.keyring.seal_raw(recipe, row.values, number)
