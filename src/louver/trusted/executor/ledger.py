@@ -51,8 +51,10 @@ TABLE_SCHEMA = pa.schema(
 
 
 #: How many conditions of a fact are known again one by one; a session records more in blocks that
-#: double up to the largest.
+#: double up to the largest, of an eighth of those known so far at least: many sessions that begin
+#: at once would else wait for each other, and the count is still about right.
 MOST_CONDITIONS = 32
+_SHARE = 8
 _LARGEST_BLOCK = 1 << 20
 #: What records look like: 1 has facts by names alone.
 _FORMAT = 2
@@ -300,6 +302,7 @@ class Ledger:
         """
         count = self._counts[fact]
         known = bool(fact.condition) and len(count.known) < MOST_CONDITIONS
+        count.block = max(count.block, min(count.total // _SHARE, _LARGEST_BLOCK))
         return [count.position, 1, fact.condition] if known else [count.position, count.block, ""]
 
     def _began(self, fact: Fact) -> None:
