@@ -64,6 +64,11 @@ fn encrypted(tree: &Tree, ranks: &Ranks) -> Vec<(u32, u128)> {
     let rows = (0_u32..).zip(&ranks.ranks);
     let rows = rows.filter(|(row, _)| ranks.live(*row as usize));
     let mut pairs: Vec<(u64, u32)> = rows.map(|(row, rank)| (*rank, row)).collect();
+    if pairs.len() <= CHUNK {
+        // Other threads would take longer to begin than this takes.
+        pairs.sort_unstable();
+        return of_task(tree, &pairs).collect();
+    }
     pairs.par_sort_unstable();
     let (mut tasks, mut rest) = (Vec::new(), pairs.as_slice());
     while !rest.is_empty() {
@@ -73,17 +78,22 @@ fn encrypted(tree: &Tree, ranks: &Ranks) -> Vec<(u32, u128)> {
         tasks.push(task);
         rest = after;
     }
-    let done = tasks.into_par_iter().flat_map_iter(|task| {
-        let mut plain: Vec<u64> = task.iter().map(|pair| pair.0).collect();
-        plain.dedup();
-        let codes = tree.encrypt(&plain);
-        let mut at = 0;
-        task.iter().map(move |&(rank, row)| {
-            at += usize::from(plain[at] != rank);
-            (row, codes[at])
-        })
-    });
+    let done = tasks
+        .into_par_iter()
+        .flat_map_iter(|task| of_task(tree, task));
     done.collect()
+}
+
+/// The rows of one task, in the order of their ranks, and their codes.
+fn of_task<'a>(tree: &Tree, task: &'a [(u64, u32)]) -> impl Iterator<Item = (u32, u128)> + 'a {
+    let mut plain: Vec<u64> = task.iter().map(|pair| pair.0).collect();
+    plain.dedup();
+    let codes = tree.encrypt(&plain);
+    let mut at = 0;
+    task.iter().map(move |&(rank, row)| {
+        at += usize::from(plain[at] != rank);
+        (row, codes[at])
+    })
 }
 
 /// The function of a column or group, domain and interval.
