@@ -187,6 +187,11 @@ class ServerTap(Tap):
     def repeat(self, count: int) -> None:
         self._said(f"repeat {count}", lambda: self._own.repeat(count))
 
+    def attempt(self, statement: Statement) -> bool:
+        return self._crossing(
+            statement, lambda: cast(bool, self._own.attempt(statement)), lambda done: Count(done)
+        )
+
     def add_savepoint(self, number: int) -> None:
         self._said(f"savepoint {number}", lambda: self._own.add_savepoint(number))
 

@@ -49,9 +49,13 @@ class PostgresTwin:
         policy: str | None = None,
         *,
         beside: PostgresTwin | None = None,
+        patience_ms: int | None = None,
     ) -> None:
-        """Of new databases, or of those of another twin."""
+        """Of new databases, or of those of another twin. ``patience_ms``: how long Louver waits for
+        a lock, where the one who holds it does nothing meanwhile.
+        """
         server = servers.shared()
+        self._options = "" if patience_ms is None else f"lock_timeout={patience_ms}"
         self._policy = policy
         self._profile = profile if policy is None else None
         if beside is None:
@@ -70,8 +74,10 @@ class PostgresTwin:
             self.louver.execute(f"SET {setting}")
 
     def _open(self) -> None:
+        joint = ("&" if "?" in self.url else "?") if self._options else ""
+        url = f"{self.url}{joint}{self._options}"
         self.louver: Any = louver.connect(
-            self.url, str(shared.key_file()), self._profile, self._policy, language="postgres"
+            url, str(shared.key_file()), self._profile, self._policy, language="postgres"
         )
         self.louver.execute("SET TimeZone = 'UTC'")
 

@@ -19,6 +19,8 @@ LENGTH = 80
 """Statements of one session."""
 #: Louver's own refusals: no answer is wrong where one of these is given.
 _REFUSED = ("leak.", "sql.unsupported", "value.form", "engine.", "postgres.nan", "join.", "local.")
+#: Clients take turns: who waits for another one waits in vain.
+_PATIENCE_MS = 300
 _RACES = ("catalog.conflict", "server.conflict", "server.locked")
 
 
@@ -32,8 +34,11 @@ def interleaved(
     """
     random = Random(seed)
     drawn, lines, history = Statements(random), [], []
-    twins = [PostgresTwin(profile)]
-    twins += [PostgresTwin(profile, beside=twins[0]) for _ in range(clients - 1)]
+    first = PostgresTwin(profile, patience_ms=_PATIENCE_MS)
+    twins = [first]
+    twins += [
+        PostgresTwin(profile, beside=first, patience_ms=_PATIENCE_MS) for _ in range(clients - 1)
+    ]
     met: list[set[str]] = [set() for _ in twins]
     level = random.choice(("repeatable read", "read committed"))
     changed = [False for _ in twins]
@@ -55,7 +60,8 @@ def interleaved(
             names = {table.name for table in drawn.tables if table.name in step.sql}
             names |= _related(drawn, names)
             others = set().union(*(met[n] for n in range(clients) if n != chosen))
-            reads = step.sql.startswith(("SELECT", "WITH"))
+            # What locks rows is a change for this: from then on a transaction sees one state.
+            reads = step.sql.startswith(("SELECT", "WITH")) and " FOR " not in step.sql
             if names & others and not reads:
                 continue
             follows = level == "read committed"
@@ -108,7 +114,7 @@ def play(profile: str, seed: int, length: int, counts: collections.Counter[str])
                 counts[f"table: {differs[-90:]}"] += 1
         while len(history) < length and drawn.tables:
             step = drawn.next()
-            if step.sql != "BEGIN" and random.random() < 0.02 and not drawn.within:
+            if random.random() < 0.02 and not twin.within:
                 twin.reopen()
                 history.append("-- reopened")
             sql = f"{step.sql} {list(step.parameters) or ''}"

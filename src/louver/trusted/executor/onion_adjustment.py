@@ -22,6 +22,7 @@ from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.epochs import COUNTER_BITS, number_of
 from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.stored_types import WIDE_CODE
+from louver.untrusted.engines.engine import Nesting
 from louver.wire.messages import Constant, Statement
 
 _KEYS = "louver_layer"
@@ -47,7 +48,16 @@ def require(context: Context, openings: Sequence[Opening]) -> list[str]:
         _within(context, needed)
     else:
         # No plan depends on what is open: that is looked up when it is bound.
-        with transaction.beside(context), transaction.writing(context, plans_hold=True) as catalog:
+        # What reads without the layer waits for no one who is writing, nor lets anybody wait: what
+        # is opened in the user's transaction is the others' at its end.
+        state = context.state
+        state.declined = True
+        holds = context.in_transaction and not transaction.goes_beside(context)
+        if holds and isinstance(context.engine, Nesting):
+            raise errors.make("catalog.conflict")
+        writing = transaction.writing(context, plans_hold=True, briefly=True)
+        with transaction.beside(context), writing as catalog:
+            state.declined = False
             _all(context, catalog, needed)
     _tidy(context, needed)
     return [f"A layer was opened for this query: {fact.text}." for fact in facts]

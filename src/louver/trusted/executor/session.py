@@ -46,8 +46,6 @@ from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
 
 _ATTEMPTS = 8
-_PATIENCE_S = 30.0
-"""How long a change is tried again while other clients write."""
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 4, 256
 #: Changes that may run again, and the word of theirs that reads nothing.
 _REPEATABLE = {
@@ -306,6 +304,7 @@ def _repeated(
     if _is_repeatable(context, tokens):
         return _outlasting(context, lambda: handler(context, text, tokens, parameters))
     for _ in range(_ATTEMPTS - 1):
+        context.state.declined = False
         try:
             return handler(context, text, tokens, parameters)
         except errors.VerificationError:
@@ -318,8 +317,11 @@ def _repeated(
                     context, lambda: handler(context, text, tokens, parameters)
                 )
         except errors.OperationalError as error:
-            repeatable = handler is dispatch.select and not context.in_transaction
-            if error.code != "catalog.conflict" or not repeatable:
+            if error.code != "catalog.conflict" or handler is not dispatch.select:
+                raise
+            if context.state.declined:
+                break
+            if context.in_transaction:
                 raise
         seen_state.refresh(context)
     return _without_openings(context, lambda: handler(context, text, tokens, parameters))
@@ -345,7 +347,7 @@ def _is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:
 
 def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
     """Run a change until no other client is faster; the waits between grow, and differ."""
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + transaction.patience_s(context)
     longest_ms = _FIRST_WAIT_MS
     while True:
         try:

@@ -171,6 +171,8 @@ class State:
     follows_on: bool = False
     #: whether what the statement that runs has done on the server may be undone
     anew: bool = False
+    #: whether a layer was not opened, because another client is writing
+    declined: bool = False
     #: the generation of the local engine in which the time stands still at ``began``
     fixed: int | None = None
     #: verdicts on changes by the table and the shape of the statement; empty when names, variables

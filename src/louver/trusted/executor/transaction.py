@@ -19,6 +19,7 @@ from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.untrusted.engines.engine import Nesting
 
+_LONG_S = 30.0
 _PATIENCE_S, _BRIEF_S = 10.0, 0.1  # how long changes of rows wait for one of the schema, and BEGIN
 
 
@@ -61,11 +62,24 @@ def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
         wait_s = min(2 * wait_s, 0.1)
 
 
+def patience_s(context: Context) -> float:
+    """How long a change is tried again while other clients write: as long as the connection waits
+    for a lock.
+    """
+    return float(getattr(context.engine, "patience_s", _LONG_S))
+
+
+def goes_beside(context: Context) -> bool:
+    """Whether `beside` leaves the open transaction, which has changed nothing."""
+    state = context.state
+    return state.anew and not context.store.holds and state.catalog is state.saved
+
+
 @contextmanager
 def beside(context: Context) -> Iterator[None]:
     """In a transaction of its own, where the open one has changed nothing: it begins anew then."""
     state = context.state
-    if not state.anew or context.store.holds or state.catalog is not state.saved:
+    if not goes_beside(context):
         yield
         return
     context.engine.rollback()
@@ -228,8 +242,9 @@ def _save(context: Context, before: Catalog, catalog: Catalog) -> None:
 
 @contextmanager
 def writing(
-    context: Context, *, schema_changed: bool = False, plans_hold: bool = False
-) -> Iterator[Catalog]:
+    context: Context, *, schema_changed: bool = False, plans_hold: bool = False,
+    briefly: bool = False,
+) -> Iterator[Catalog]:  # fmt: skip
     """A change of data and catalog, all or nothing. Plans are forgotten unless they hold, as
     they do when a layer opens, which changes neither rows nor schema.
 
@@ -241,10 +256,11 @@ def writing(
         require_writable(context)
     if state.in_transaction:
         state.redefined = state.redefined or schema_changed
-        state.untouched = False
+        state.untouched = briefly
         fix(context)
         try:
-            context.store.exclude()
+            context.store.exclude(briefly=briefly)
+            state.untouched = False
             saved = seen_state.own_catalog(context)
             saved = saved if context.backend.catalog_counts else saved.copy()
             yield state.catalog
@@ -261,7 +277,7 @@ def writing(
     state.catalog = before.copy()
     context.engine.begin()
     try:
-        context.store.exclude()
+        context.store.exclude(briefly=briefly)
         yield state.catalog
         _save(context, before, state.catalog)
         context.storage.flush(lambda table: _is_keyed(context, table))

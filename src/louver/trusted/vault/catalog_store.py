@@ -221,12 +221,12 @@ class CatalogStore:
         if self._writers is not None:
             self._writers.hold_references()
 
-    def exclude(self) -> None:
+    def exclude(self, *, briefly: bool = False) -> None:
         """In a transaction that will save a version, before it reads what this depends on: from
         here on no one changes rows beside it; else `catalog.conflict`.
         """
         if self._writers is not None:
-            self._writers.exclude()
+            self._writers.exclude(briefly=briefly)
 
     @property
     def holds(self) -> bool:

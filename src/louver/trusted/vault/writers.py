@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from louver import errors
 from louver.trusted.vault.process_version import Part
-from louver.untrusted.engines.engine import Engine
+from louver.untrusted.engines.engine import Engine, Nesting
 from louver.wire import control
 from louver.wire.messages import Statement
 
@@ -101,11 +101,15 @@ class Writers:
         if not self.excluding:
             written(self._engine, control.WRITERS_HOLD)
 
-    def exclude(self) -> None:
+    def exclude(self, *, briefly: bool = False) -> None:
         """See `CatalogStore.exclude`."""
-        if not self.excluding:
+        if self.excluding:
+            return
+        if not briefly or not isinstance(self._engine, Nesting):
             written(self._engine, control.WRITERS_VOID)
-            self.excluding = True
+        elif not self._engine.attempt(control.WRITERS_VOID):
+            raise outrun()
+        self.excluding = True
 
     @property
     def held(self) -> Held:

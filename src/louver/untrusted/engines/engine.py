@@ -197,6 +197,12 @@ class Nesting(Protocol):
         """
         ...
 
+    def attempt(self, statement: Statement) -> bool:
+        """Run a write in the open transaction, that waits for a lock for a moment only; False, and
+        nothing has happened, where another connection was faster or holds a lock.
+        """
+        ...
+
     def add_savepoint(self, number: int) -> None:
         """Set a savepoint in the open transaction."""
         ...

@@ -24,8 +24,6 @@ from louver.trusted.vault.catalog import Catalog
 from louver.untrusted.engines.engine import Nesting
 
 Done = TypeVar("Done")
-_PATIENCE_S = 30.0
-"""How long a change is tried again while other clients write."""
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 4, 256
 
 
@@ -107,7 +105,7 @@ def _forget_definition(context: Context, before: Catalog) -> None:
 def _again(
     context: Context, run: Callable[[], Done], renew: Callable[[errors.Error], None]
 ) -> Done:
-    end, longest_ms = time.monotonic() + _PATIENCE_S, _FIRST_WAIT_MS
+    end, longest_ms = time.monotonic() + transaction.patience_s(context), _FIRST_WAIT_MS
     while True:
         try:
             return run()

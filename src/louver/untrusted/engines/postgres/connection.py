@@ -88,6 +88,11 @@ class PostgresEngine(Nested, Messaging, Loading, Counted):
         self._waiting: list[Waiting] = []
         self._journal = Journal()
 
+    @property
+    def patience_s(self) -> float:
+        """How long it waits for a lock."""
+        return self._lock_ms / 1000
+
     def side(self) -> PostgresEngine:
         """A second connection, opened when it is used, and closed together with this one."""
         other = PostgresEngine(self._target, read_only=self._read_only)

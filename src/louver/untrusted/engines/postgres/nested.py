@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any
 from louver import errors
 from louver.untrusted.engines.postgres.journal import MOST_STEPS, Journal, is_same
 from louver.untrusted.engines.postgres.pipeline import Reply, Step, Waiting
+from louver.wire.messages import Statement
 
 if TYPE_CHECKING:
     from louver._rust import postgres
+
+
+_ATTEMPT = "louver_attempt"
+#: How long an attempt waits for a lock.
+_BRIEF_MS = 100
+#: What says that another connection was faster, or holds a lock.
+_FASTER = ("server.conflict", "server.locked", "server.schema")
 
 
 class Nested(ABC):
@@ -35,6 +43,15 @@ class Nested(ABC):
     @abstractmethod
     def _send_now(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
         """Send statements with what waits before them."""
+
+    @abstractmethod
+    def _text(self, statement: Statement) -> Step:
+        """A statement as it is sent."""
+
+    if TYPE_CHECKING:
+
+        def _value(self, name: str) -> str:
+            """A limit of the transaction, as SET takes it."""
 
     @abstractmethod
     def _outrun(self, detail: str) -> errors.Error:
@@ -122,6 +139,26 @@ class Nested(ABC):
         if not all(is_same(before, now) for (_, before), now in pairs):
             raise self._outrun("what it did before ends otherwise now")
         self._journal.steps = done
+
+    def attempt(self, statement: Statement) -> bool:
+        """See `Nesting`."""
+        self._settle()
+        self.catch_up()
+        step, limit = self._text(statement), self._value("lock_timeout")
+        steps: list[Step] = [
+            (f"SAVEPOINT {_ATTEMPT}", ()), (f"SET LOCAL lock_timeout = {_BRIEF_MS}", ()), step,
+            (f"SET LOCAL lock_timeout = {limit}", ()), (f"RELEASE SAVEPOINT {_ATTEMPT}", ()),
+        ]  # fmt: skip
+        try:
+            replies = self._send_now(steps, writes=True)
+        except errors.DatabaseError as error:
+            if error.code not in _FASTER:
+                raise
+            undone = (f"ROLLBACK TO SAVEPOINT {_ATTEMPT}", f"RELEASE SAVEPOINT {_ATTEMPT}")
+            self._send_now([(text, ()) for text in undone], writes=False)
+            return False
+        self._journal.add([], [(step, replies[2])])
+        return True
 
     def add_savepoint(self, number: int) -> None:
         """See `Nesting`."""

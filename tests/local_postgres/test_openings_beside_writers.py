@@ -1,0 +1,52 @@
+"""Queries that would have a layer opened wait for no one who is writing: they do without it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.local_postgres.twin import PostgresTwin
+
+#: Far less than a lock is waited for.
+LIMIT_S = 10.0
+QUERIES = (
+    "SELECT k FROM t WHERE v = 30",
+    "SELECT v, count(*) FROM t GROUP BY v ORDER BY v",
+    "SELECT k FROM t WHERE v > 60 ORDER BY k",
+    "SELECT t.k FROM t JOIN u ON t.v = u.w ORDER BY t.k",
+)
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[PostgresTwin, PostgresTwin]]:
+    first = PostgresTwin()
+    second = PostgresTwin(beside=first)
+    first.both("CREATE TABLE t (k bigint ENC PRIMARY KEY, v bigint ENC)")
+    first.both("CREATE TABLE u (k bigint ENC PRIMARY KEY, w bigint ENC)")
+    first.both("INSERT INTO t SELECT i, 10 * i FROM generate_series(1, 9) i")
+    first.both("INSERT INTO u SELECT i, 20 * i FROM generate_series(1, 9) i")
+    second.both("SELECT count(*) FROM t")
+    yield first, second
+    second.close()
+    first.close()
+
+
+@pytest.mark.parametrize("within", ["", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"])
+@pytest.mark.parametrize("writes", ["INSERT INTO t VALUES (100, 30)", "DELETE FROM t WHERE k = 3"])
+def test_they_do_without(pair: tuple[PostgresTwin, PostgresTwin], within: str, writes: str) -> None:
+    writer, reader = pair
+    writer.both("BEGIN")
+    writer.both(writes)
+    if within:
+        reader.both(within)
+    for sql in QUERIES:
+        begun = time.monotonic()
+        assert not reader.differs(sql), sql
+        assert time.monotonic() - begun < LIMIT_S, sql
+    if within:
+        reader.both("COMMIT")
+    writer.both("COMMIT")
+    for sql in QUERIES:
+        assert not reader.differs(sql), sql
