@@ -31,7 +31,7 @@ from louver.trusted.vault.catalog_store import CatalogStore
 from louver.trusted.vault.facts import Fact, condition_of
 from louver.trusted.vault.keyring import KeyRing
 from louver.trusted.vault.protection import Protection
-from louver.untrusted.engines.engine import Engine
+from louver.untrusted.engines.engine import Engine, Nesting
 
 Opener = Callable[[str, object, str], "Context"]
 """Opens a connection by its URL, the path of a key file or an open one, and a profile."""
@@ -75,10 +75,21 @@ class Context:
     @property
     def planning(self) -> PlannerSettings:
         """The settings that plans are made under now; columns may be stopped at any time."""
-        stopped = self.stopped()
-        if stopped != self.state.planning.stopped:
-            self.state.planning = replace(self.state.planning, stopped=stopped)
-        return self.state.planning
+        state, stopped = self.state, self.stopped()
+        if stopped != state.planning.stopped:
+            state.planning = replace(state.planning, stopped=stopped)
+        if state.in_transaction and state.planning.opens_layers and self._lets_wait():
+            return replace(state.planning, opens_layers=False)
+        return state.planning
+
+    def goes_beside(self) -> bool:
+        """Whether the open transaction has changed nothing, and can be left and begun anew."""
+        state = self.state
+        return state.anew and not self.store.holds and state.catalog is state.saved
+
+    def _lets_wait(self) -> bool:
+        """Whether all clients would wait for the end of a transaction that opened a layer."""
+        return isinstance(self.engine, Nesting) and not self.goes_beside()
 
     @property
     def in_transaction(self) -> bool:

@@ -52,7 +52,7 @@ def require(context: Context, openings: Sequence[Opening]) -> list[str]:
         # is opened in the user's transaction is the others' at its end.
         state = context.state
         state.declined = True
-        holds = context.in_transaction and not transaction.goes_beside(context)
+        holds = context.in_transaction and not context.goes_beside()
         if holds and isinstance(context.engine, Nesting):
             raise errors.make("catalog.conflict")
         writing = transaction.writing(context, plans_hold=True, briefly=True)

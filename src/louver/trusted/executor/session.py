@@ -317,11 +317,11 @@ def _repeated(
                     context, lambda: handler(context, text, tokens, parameters)
                 )
         except errors.OperationalError as error:
-            if error.code != "catalog.conflict" or handler is not dispatch.select:
+            if error.code != "catalog.conflict":
                 raise
             if context.state.declined:
                 break
-            if context.in_transaction:
+            if context.in_transaction or handler is not dispatch.select:
                 raise
         seen_state.refresh(context)
     return _without_openings(context, lambda: handler(context, text, tokens, parameters))
@@ -350,6 +350,7 @@ def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
     end = time.monotonic() + transaction.patience_s(context)
     longest_ms = _FIRST_WAIT_MS
     while True:
+        context.state.declined = False
         try:
             return run()
         except errors.VerificationError:
@@ -358,6 +359,8 @@ def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
         except errors.OperationalError as error:
             if time.monotonic() > end or error.code != "catalog.conflict":
                 raise
+            if context.state.declined:
+                return _without_openings(context, lambda: _outlasting(context, run))
         time.sleep(secrets.randbelow(longest_ms) / 1000)
         longest_ms = min(2 * longest_ms, _LONGEST_WAIT_MS)
         seen_state.refresh(context)

@@ -63,23 +63,17 @@ def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
 
 
 def patience_s(context: Context) -> float:
-    """How long a change is tried again while other clients write: as long as the connection waits
-    for a lock.
+    """How long a change is tried again while other clients write, by what the connection says of
+    locks.
     """
     return float(getattr(context.engine, "patience_s", _LONG_S))
-
-
-def goes_beside(context: Context) -> bool:
-    """Whether `beside` leaves the open transaction, which has changed nothing."""
-    state = context.state
-    return state.anew and not context.store.holds and state.catalog is state.saved
 
 
 @contextmanager
 def beside(context: Context) -> Iterator[None]:
     """In a transaction of its own, where the open one has changed nothing: it begins anew then."""
     state = context.state
-    if not goes_beside(context):
+    if not context.goes_beside():
         yield
         return
     context.engine.rollback()

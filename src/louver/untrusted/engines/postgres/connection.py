@@ -90,8 +90,8 @@ class PostgresEngine(Nested, Messaging, Loading, Counted):
 
     @property
     def patience_s(self) -> float:
-        """How long it waits for a lock."""
-        return self._lock_ms / 1000
+        """How long what failed for others is tried again, which may have waited for a lock."""
+        return 3 * self._lock_ms / 1000
 
     def side(self) -> PostgresEngine:
         """A second connection, opened when it is used, and closed together with this one."""
