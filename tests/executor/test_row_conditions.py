@@ -1,4 +1,4 @@
-"""Conditions over opened rows: decided once for rows with the same values, for all that have them."""
+"""Conditions over opened rows: decided once for all rows that have the same values."""
 
 from __future__ import annotations
 
