@@ -106,7 +106,8 @@ class Reader:
             return self._with_empty(lookup, rows)
         link = self.parts.state.planning.link
         whole_s = cost.seconds(lookup.rest, everything.num_rows, link)
-        few = cost.by_number_s(lookup.rest, rows.num_rows, link) < whole_s
+        costs = self.parts.backend.costs
+        few = cost.by_number_s(lookup.rest, rows.num_rows, link, costs) < whole_s
         statement = self._by_number(lookup.rest, numbers) if few else self.bind(lookup.rest)
         others = self._asked(lookup.rest, statement, clock, numbers if few else None)
         with clock.step("decide"):
