@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor import row_conditions
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.storage import Answers, Parts, Request
 from louver.trusted.planner.ir import Code, Probe, RemoteQuery, Sql, Tag
@@ -104,6 +103,8 @@ def _passing(
     if not probe.filters or not rows.num_rows:
         return rows
     there = [(name, type_) for name, type_ in types if not _is_absent(rows.column(name))]
+    from louver.trusted.executor import row_conditions
+
     condition = " AND ".join(fill(text, literals) for text in probe.filters)
     return row_conditions.passing(parts.local, probe.alias, there, rows, condition)
 

@@ -72,9 +72,7 @@ def by_number_s(remote: RemoteQuery, rows: float, link: Link, costs: Costs) -> f
     return seconds(remote, rows, link) + sent_s + rows * costs.number_s
 
 
-def looks_up(
-    rest: RemoteQuery, rows: float, matches: float, link: Link, costs: Costs
-) -> bool:
+def looks_up(rest: RemoteQuery, rows: float, matches: float, link: Link, costs: Costs) -> bool:
     """Whether it pays to read other columns after those of a condition, of the ``matches`` that are
     expected among all rows.
     """

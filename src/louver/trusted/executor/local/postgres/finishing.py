@@ -169,7 +169,7 @@ def _fill(
 
 
 def _is_null(column: pa.ChunkedArray) -> bool:
-    return column.null_count == len(column)
+    return bool(column.null_count == len(column))
 
 
 def _analysis(target: str, rows: pa.Table) -> list[str]:
