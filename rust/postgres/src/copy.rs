@@ -13,6 +13,8 @@ const HEAD: &[u8] = b"PGCOPY\n\xFF\r\n\0\0\0\0\0\0\0\0\0";
 pub struct CopyFormat {
     types: Vec<Oid>,
     begun: bool,
+    /// The size of the last batch, which the next one will have about.
+    before: usize,
 }
 
 impl CopyFormat {
@@ -21,6 +23,7 @@ impl CopyFormat {
         Self {
             types,
             begun: false,
+            before: 0,
         }
     }
 
@@ -37,7 +40,7 @@ impl CopyFormat {
         let columns = columns
             .map(|(column, type_)| Ok((column, writer(column, *type_)?)))
             .collect::<Result<Vec<_>>>()?;
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(self.before);
         if !std::mem::replace(&mut self.begun, true) {
             out.extend_from_slice(HEAD);
         }
@@ -47,6 +50,7 @@ impl CopyFormat {
                 sized(column, row, write, &mut out)?;
             }
         }
+        self.before = out.len();
         Ok(out)
     }
 

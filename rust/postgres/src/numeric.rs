@@ -1,6 +1,7 @@
 //! PostgreSQL's numeric: digits in base 10,000, as its binary form has them, and as text.
 
 use crate::error::{Error, Result};
+use std::ops::{Div, Rem};
 
 const POSITIVE: u16 = 0x0000;
 const NEGATIVE: u16 = 0x4000;
@@ -72,42 +73,50 @@ pub fn text(bytes: &[u8]) -> Result<String> {
 
 /// The binary form of `unscaled / 10^scale`.
 pub(crate) fn bytes_of(unscaled: i128, scale: u8, out: &mut Vec<u8>) {
-    let scale = usize::from(scale);
-    let mut text = unscaled.unsigned_abs().to_string();
-    if text.len() <= scale {
-        text.insert_str(0, &"0".repeat(scale + 1 - text.len()));
-    }
-    let (whole, fraction) = text.split_at(text.len() - scale);
-    let mut padded = "0".repeat((4 - whole.len() % 4) % 4) + whole;
-    let weight = padded.len() / 4;
-    padded.push_str(fraction);
-    padded.push_str(&"0".repeat((4 - scale % 4) % 4));
-    let mut digits: Vec<u16> = padded
-        .as_bytes()
-        .chunks(4)
-        .map(|four| {
-            four.iter()
-                .fold(0, |sum, byte| sum * 10 + u16::from(byte - b'0'))
-        })
-        .collect();
-    let leading = digits.iter().take_while(|digit| **digit == 0).count();
-    digits.drain(..leading);
-    while digits.last() == Some(&0) {
-        digits.pop();
-    }
-    // At most 39 digits: none of these overflows.
+    let value = unscaled.unsigned_abs();
+    // From the last digit on: 39 digits and what fills the last four up are eleven fours.
+    let mut digits = [0_u16; MOST_FOURS];
+    let filled = usize::from((4 - scale % 4) % 4);
+    let count = match u64::try_from(value) {
+        Ok(value) => fours(value, filled, &mut digits),
+        Err(_) => fours(value, filled, &mut digits),
+    };
+    let digits = &digits[..count];
+    let zeros = digits.iter().take_while(|digit| **digit == 0).count();
+    let digits = &digits[zeros..];
+    // None of these overflows.
     let weight = if digits.is_empty() {
         0
     } else {
-        weight as i16 - leading as i16 - 1
+        count as i16 - i16::from(scale.div_ceil(4)) - 1
     };
     let sign = if unscaled < 0 { NEGATIVE } else { POSITIVE };
-    for word in [digits.len() as u16, weight as u16, sign, scale as u16]
-        .iter()
-        .chain(&digits)
-    {
+    let head = [digits.len() as u16, weight as u16, sign, u16::from(scale)];
+    for word in head.iter().chain(digits.iter().rev()) {
         out.extend_from_slice(&word.to_be_bytes());
     }
+}
+
+const MOST_FOURS: usize = 11;
+const TENS: [u16; 5] = [1, 10, 100, 1_000, 10_000];
+
+/// The digits of a number in fours, the last ones first, where `filled` zeros follow it; how many
+/// fours there are.
+fn fours<T>(value: T, filled: usize, digits: &mut [u16; MOST_FOURS]) -> usize
+where
+    T: Copy + PartialOrd + From<u16> + Rem<Output = T> + Div<Output = T> + TryInto<u16>,
+{
+    // What is left of a division by at most 10,000 is below that.
+    let rest = |value: T, by: T| (value % by).try_into().unwrap_or(0);
+    let last = T::from(TENS[4 - filled]);
+    digits[0] = rest(value, last) * TENS[filled];
+    let (mut left, mut count) = (value / last, 1);
+    while left > T::from(0) {
+        digits[count] = rest(left, T::from(10_000));
+        left = left / T::from(10_000);
+        count += 1;
+    }
+    count
 }
 
 /// The binary form of a number as PostgreSQL prints it; None for a text that it does not print.
@@ -194,6 +203,28 @@ mod tests {
             prop_assert_eq!(fraction.len(), usize::from(scale));
             let all: i128 = format!("{sign}{whole}{fraction}").parse().unwrap();
             prop_assert_eq!(all, value);
+        }
+
+        #[test]
+        fn numbers_of_any_size_have_no_zeros_around(bits in 0_u32..128, value in any::<i128>(),
+                                                    scale in 0_u8..=38) {
+            let value = value >> bits;
+            let (mut bytes, mut again) = (Vec::new(), Vec::new());
+            bytes_of(value, scale, &mut bytes);
+            let read = text(&bytes).unwrap();
+            let digits = read.replace('.', "");
+            prop_assert_eq!(digits.parse::<i128>().unwrap(), value);
+            let words: Vec<u16> = bytes
+                .chunks(2)
+                .map(|two| u16::from_be_bytes([two[0], two[1]]))
+                .collect();
+            prop_assert_eq!(usize::from(words[0]), words.len() - 4);
+            prop_assert_eq!(words[0] == 0, value == 0);
+            for end in [words.get(4), words.get(4..).and_then(<[u16]>::last)] {
+                prop_assert!(end.is_none_or(|digit| (1..10_000).contains(digit)));
+            }
+            bytes_of_text(&read, &mut again).unwrap();
+            prop_assert_eq!(bytes, again);
         }
 
         #[test]

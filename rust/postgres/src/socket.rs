@@ -44,6 +44,9 @@ pub(crate) struct Socket {
     /// Records as they come, where there is TLS.
     records: BytesMut,
     input: BytesMut,
+    /// Where reads go first: to clear room for a whole one each time costs more than to copy what
+    /// came.
+    read: Box<[u8]>,
     pub(crate) output: BytesMut,
     most: usize,
     /// Bytes that came and that went, protocol and all.
@@ -75,6 +78,7 @@ impl Socket {
             tls: None,
             records: BytesMut::new(),
             input: BytesMut::new(),
+            read: vec![0; READ_AT_ONCE].into_boxed_slice(),
             output: BytesMut::new(),
             most,
             traffic: (0, 0),
@@ -198,18 +202,10 @@ impl Socket {
     }
 
     fn fill(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let raw = if self.tls.is_some() {
-            &mut self.records
-        } else {
-            &mut self.input
-        };
-        let before = raw.len();
-        raw.resize(before + READ_AT_ONCE, 0);
         let read = match &mut self.stream {
-            Stream::Unix(stream) => stream.read(&mut raw[before..]),
-            Stream::Tcp(stream) => stream.read(&mut raw[before..]),
+            Stream::Unix(stream) => stream.read(&mut self.read),
+            Stream::Tcp(stream) => stream.read(&mut self.read),
         };
-        raw.truncate(before + *read.as_ref().unwrap_or(&0));
         match read {
             Ok(0) => Err(Error::Lost(io::Error::new(
                 ErrorKind::UnexpectedEof,
@@ -217,6 +213,12 @@ impl Socket {
             ))),
             Ok(count) => {
                 self.traffic.0 += count as u64;
+                let came = self.read.get(..count).unwrap_or_default();
+                if self.tls.is_some() {
+                    self.records.extend_from_slice(came);
+                } else {
+                    self.input.extend_from_slice(came);
+                }
                 self.unseal()
             }
             Err(error) => match error.kind() {

@@ -16,6 +16,9 @@ use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+/// So many rows of a batch are sent at once by COPY.
+const COPIED_ROWS: usize = 2_048;
+
 /// One session. Its calls run one after the other; `cancel` may be called from any thread.
 #[pyclass(frozen, module = "louver._rust.postgres")]
 struct Session {
@@ -153,10 +156,15 @@ impl Session {
     ) -> PyResult<u64> {
         let iterator = batches.bind(py).try_iter()?.unbind();
         let mut format = Some(CopyFormat::new(types));
+        // A part of a batch is encoded while the server reads the one before.
+        let mut parts = Vec::new().into_iter();
         let mut next = || -> PyResult<Option<Vec<u8>>> {
             let Some(copy) = format.as_mut() else {
                 return Ok(None);
             };
+            if let Some(part) = parts.next() {
+                return copy.batch(&part).map(Some).map_err(raised);
+            }
             let batch = Python::attach(|py| {
                 let item = iterator.bind(py).clone().next().transpose()?;
                 item.map(|item| item.extract::<PyArray>()).transpose()
@@ -166,7 +174,12 @@ impl Session {
                     let rows = batch.array.as_struct_opt().map(RecordBatch::from);
                     let rows =
                         rows.ok_or_else(|| PyTypeError::new_err("a record batch is needed"))?;
-                    copy.batch(&rows).map(Some).map_err(raised)
+                    let starts = (0..rows.num_rows().max(1)).step_by(COPIED_ROWS);
+                    let slices = starts
+                        .map(|start| rows.slice(start, COPIED_ROWS.min(rows.num_rows() - start)));
+                    parts = slices.collect::<Vec<_>>().into_iter();
+                    let first = parts.next().unwrap_or(rows);
+                    copy.batch(&first).map(Some).map_err(raised)
                 }
                 None => Ok(format.take().map(CopyFormat::end)),
             }

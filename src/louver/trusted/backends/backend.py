@@ -39,14 +39,16 @@ FUNCTIONS = frozenset(("count",))
 class Costs:
     """What an engine's work costs, in seconds, and how much of it is asked for.
 
-    ``compare_s`` decides one comparison, ``probe_s`` looks one row up in another table. An
-    inequality join is asked for up to ``most_compared_pairs`` pairs of rows where shares are
-    compared, a product of tables up to ``most_product_rows``; a filter or semi-join that leaves
-    more than the share ``most_left`` of the rows is not worth its leak.
+    ``compare_s`` decides one comparison, ``probe_s`` looks one row up in another table,
+    ``number_s`` finds one by its number. An inequality join is asked for up to
+    ``most_compared_pairs`` pairs of rows where shares are compared, a product of tables up to
+    ``most_product_rows``; a filter or semi-join that leaves more than the share ``most_left`` of
+    the rows is not worth its leak.
     """
 
     compare_s: float = 5e-9
     probe_s: float = 3e-8
+    number_s: float = 0.0
     most_compared_pairs: int = 20_000
     most_product_rows: int = 20_000
     most_left: float = 0.9

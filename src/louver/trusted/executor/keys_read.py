@@ -30,8 +30,8 @@ from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.wire.messages import Constant, Statement
 
-#: An Arrow table of keys, its column, and the place of a row that gives one.
-_KEYS, _KEY, _PLACE = "louver_keys", "louver_key", "louver_place"
+#: An Arrow table of keys and its column.
+_KEYS, _KEY = "louver_keys", "louver_key"
 Bind = Callable[[RemoteQuery, Sequence[Constant]], Statement]
 """Makes a statement of a remote query, with what stands for its tags."""
 
@@ -103,15 +103,10 @@ def _passing(
     if not probe.filters or not rows.num_rows:
         return rows
     there = [(name, type_) for name, type_ in types if not _is_absent(rows.column(name))]
+    from louver.trusted.executor import row_conditions
+
     condition = " AND ".join(fill(text, literals) for text in probe.filters)
-    sql = f"SELECT {_PLACE} FROM {probe.alias} WHERE {condition}"
-    numbered = rows.select([name for name, _ in there])
-    numbered = numbered.append_column(_PLACE, pa.array(range(rows.num_rows), pa.int64()))
-    try:
-        chosen = parts.local.finish_over(probe.alias, [*there, (_PLACE, "BIGINT")], numbered, sql)
-    except (errors.Error, pa.ArrowException):
-        return rows
-    return rows.take(chosen.column(0).combine_chunks())
+    return row_conditions.passing(parts.local, probe.alias, there, rows, condition)
 
 
 def _is_absent(column: pa.ChunkedArray) -> bool:

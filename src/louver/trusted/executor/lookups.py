@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
+from louver.trusted.executor import row_conditions
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Tables
 from louver.trusted.executor.storage import ROW_ID, Parts, translate_reply_errors
@@ -105,7 +106,8 @@ class Reader:
             return self._with_empty(lookup, rows)
         link = self.parts.state.planning.link
         whole_s = cost.seconds(lookup.rest, everything.num_rows, link)
-        few = cost.by_number_s(lookup.rest, rows.num_rows, link) < whole_s
+        costs = self.parts.backend.costs
+        few = cost.by_number_s(lookup.rest, rows.num_rows, link, costs) < whole_s
         statement = self._by_number(lookup.rest, numbers) if few else self.bind(lookup.rest)
         others = self._asked(lookup.rest, statement, clock, numbers if few else None)
         with clock.step("decide"):
@@ -138,19 +140,9 @@ class Reader:
 
     def _passing(self, lookup: Lookup, rows: pa.Table) -> pa.Table:
         """The rows that a condition may be true of: all of them where it fails."""
-        if not rows.num_rows:
-            return rows
-        types = [(out.name, out.type) for out in lookup.first.outputs]
-        sql = f"SELECT {ROW_ID} FROM {LOOKUP_ROWS} WHERE {fill(lookup.condition, self.literals)}"
-        try:
-            chosen = self.parts.local.finish_over(
-                LOOKUP_ROWS, [*types, (ROW_ID, "BIGINT")], rows, sql
-            )
-        except (errors.Error, pa.ArrowException):
-            # The user's own text decides on all rows, and says what is wrong in its own words.
-            return rows
-        passed = chosen.column(0).combine_chunks()
-        return rows.filter(pc.is_in(rows.column(ROW_ID), value_set=passed))
+        columns = [(out.name, out.type) for out in lookup.first.outputs]
+        condition = fill(lookup.condition, self.literals)
+        return row_conditions.passing(self.parts.local, LOOKUP_ROWS, columns, rows, condition)
 
     def _by_number(self, remote: RemoteQuery, numbers: pa.Array) -> Statement:
         """The request for some rows of a table by their numbers."""

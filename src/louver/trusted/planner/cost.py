@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from louver.trusted.backends.backend import Costs
 from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.vault import bounds
@@ -65,16 +66,18 @@ def seconds(remote: RemoteQuery, rows: float, link: Link) -> float:
     return link.seconds(rows * row_bytes(remote)) + rows * opened * OPEN_S
 
 
-def by_number_s(remote: RemoteQuery, rows: float, link: Link) -> float:
-    """To fetch and open so many rows by their numbers."""
-    return seconds(remote, rows, link) + link.seconds(rows * NUMBER_BYTES, 0)
+def by_number_s(remote: RemoteQuery, rows: float, link: Link, costs: Costs) -> float:
+    """To have a server find so many rows by their numbers, to fetch and to open them."""
+    sent_s = link.seconds(rows * NUMBER_BYTES, 0)
+    return seconds(remote, rows, link) + sent_s + rows * costs.number_s
 
 
-def looks_up(rest: RemoteQuery, rows: float, matches: float, link: Link) -> bool:
+def looks_up(rest: RemoteQuery, rows: float, matches: float, link: Link, costs: Costs) -> bool:
     """Whether it pays to read other columns after those of a condition, of the ``matches`` that are
     expected among all rows.
     """
-    return by_number_s(rest, matches, link) < seconds(rest, rows, link) - link.seconds(0)
+    number_s = by_number_s(rest, matches, link, costs)
+    return number_s < seconds(rest, rows, link) - link.seconds(0)
 
 
 def fraction(node: exp.Expr, scope: Scope, *, private: bool = False) -> float:

@@ -219,7 +219,7 @@ class Planner:
         )
         if self._refused(plan, catalog):
             plan = self._whole_scans(tables, words, shape)
-        return subquery_pushdown.joined(plan, parts)
+        return subquery_pushdown.joined(plan, subquery_pushdown.needed(parts, plan))
 
     def _spent(self, step: str, start: float) -> float:
         now = time.perf_counter()

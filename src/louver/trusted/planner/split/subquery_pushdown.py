@@ -89,6 +89,23 @@ def beside(tree: exp.Expr, parts: Sequence[Block], tables: list[Table]) -> list[
     return [table for table in tables if fold(table.name) in outside]
 
 
+def needed(parts: Sequence[Block], plan: Plan) -> list[Block]:
+    """The blocks that ``plan``, which reads what is beside them, leaves to the server. One whose
+    tables are read whole anyway costs less, and shows less, where these rows are finished: every
+    column that the statement names is read with them.
+    """
+    read = {
+        remote.sources[0].table
+        for remote in plan.remotes
+        if remote.whole_table and not (remote.where or remote.probes or remote.lookup)
+    }
+    return [part for part in parts if not _tables(part.plan) <= read]
+
+
+def _tables(plan: Plan) -> set[int]:
+    return {ref.table for remote in plan.remotes for ref in (*remote.sources, *remote.inner)}
+
+
 def joined(plan: Plan, parts: Sequence[Block]) -> Plan:
     """The plan of the whole statement."""
     if not parts:

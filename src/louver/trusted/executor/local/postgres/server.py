@@ -54,6 +54,8 @@ SETTINGS = {
     "log_lock_waits": "off", "log_temp_files": "-1", "track_activities": "off",
     # What parallel workers share is a file of the folder, and none of /dev/shm.
     "dynamic_shared_memory_type": "mmap", "shared_buffers": "128MB",
+    # Opened rows are in memory already: what groups or sorts them need not write to files.
+    "work_mem": "64MB",
     # Small statements are the rule, and compiling one takes longer than it runs.
     "jit": "off",
 }  # fmt: skip

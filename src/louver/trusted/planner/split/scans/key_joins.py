@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from louver.names import fold
+from louver.trusted.backends.backend import Costs
 from louver.trusted.planner import cost
 from louver.trusted.planner.ir import LOOKUP_ROWS, Node, Opening, Probe, RemoteQuery
 from louver.trusted.planner.operators import keys
@@ -82,8 +83,8 @@ class Joined:
         source = self.sources[remote.sources[0].table]
         expected = self._kept(remote)[0]
         best = Choice(expected, expected + _looked_at(remote))
-        best_s = _read_s(remote, self.link)
         costs = source.backend.costs
+        best_s = _read_s(remote, self.link, costs)
         if not source.backend.computes or remote.rows < cost.LEAST_ROWS or remote.probes:
             return best
         places = {other.sources[0].table: other for other in before}
@@ -221,7 +222,7 @@ class Joined:
         return rows, chosen.condition, names
 
 
-def _read_s(remote: RemoteQuery, link: cost.Link) -> float:
+def _read_s(remote: RemoteQuery, link: cost.Link, costs: Costs) -> float:
     """To read a table as it is planned, in one step or in two."""
     lookup = remote.lookup
     if lookup is None:
@@ -229,7 +230,7 @@ def _read_s(remote: RemoteQuery, link: cost.Link) -> float:
     first_s = cost.seconds(lookup.first, remote.rows, link)
     if lookup.rest is None:
         return first_s
-    return first_s + cost.by_number_s(lookup.rest, lookup.matches, link)
+    return first_s + cost.by_number_s(lookup.rest, lookup.matches, link, costs)
 
 
 def _looked_at(remote: RemoteQuery) -> float:

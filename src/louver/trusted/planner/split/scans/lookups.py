@@ -61,7 +61,7 @@ def planned(
     matches = remote.rows * min(chosen.left, 1.0)
     first, rest = _steps(remote, chosen.names, matches)
     if rest is not None:
-        pays = cost.looks_up(rest, remote.rows, matches, link)
+        pays = cost.looks_up(rest, remote.rows, matches, link, scanned.backend.costs)
         remote = replace(remote, weighed=True)
         if not may_show or not pays or chosen.left > scanned.backend.costs.most_left:
             return remote
