@@ -187,6 +187,13 @@ class ServerTap(Tap):
     def repeat(self, count: int) -> None:
         self._said(f"repeat {count}", lambda: self._own.repeat(count))
 
+    def lock_tables(self, texts: Sequence[str]) -> None:
+        self._said(f"lock {'; '.join(texts)}", lambda: self._own.lock_tables(texts))
+
+    @property
+    def only_locks(self) -> bool:
+        return bool(self._own.only_locks)
+
     def add_savepoint(self, number: int) -> None:
         self._said(f"savepoint {number}", lambda: self._own.add_savepoint(number))
 

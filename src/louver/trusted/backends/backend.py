@@ -282,6 +282,10 @@ class Backend:
         """
         raise errors.make("engine.operation", engine=self.name, operation="locks of rows")
 
+    def lock_table(self, tables: Sequence[Table], mode: str, *, waits: bool) -> str:
+        """Locks of whole tables in one of PostgreSQL's modes."""
+        raise errors.make("engine.operation", engine=self.name, operation=f"locks ({mode})")
+
     def session_call(self, function: str) -> str:
         """A call of one of the server's own functions of sessions, whose arguments are bound; what
         gives no value gives true.

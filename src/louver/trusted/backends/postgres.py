@@ -125,6 +125,11 @@ class Postgres(Backend):
             f" ORDER BY row_id {how}"
         )
 
+    def lock_table(self, tables: Sequence[Table], mode: str, *, waits: bool) -> str:
+        """PostgreSQL's own."""
+        names = ", ".join(map(self.table, tables))
+        return f"LOCK TABLE {names} IN {mode} MODE{'' if waits else ' NOWAIT'}"
+
     def session_call(self, function: str) -> str:
         """Of advisory locks and messages."""
         if function == "pg_notify":

@@ -27,6 +27,7 @@ from louver.trusted.executor.postgres import (
     server_calls,
     setting,
     several,
+    table_locks,
     truncating,
     vacuuming,
 )
@@ -53,7 +54,6 @@ _IS_SYSTEMS = "SELECT pg_catalog.to_regclass($1)::oid < 16384"
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
     "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
-    "LOCK": "LOCK",
     "CLUSTER": "CLUSTER",
     "GRANT": "GRANT",
     "REVOKE": "REVOKE",
@@ -236,6 +236,7 @@ _HANDLERS: dict[str, Handler] = {
     "DELETE": modify.change,
     "MERGE": modify.change,
     "TRUNCATE": truncating.truncate,
+    "LOCK": table_locks.lock,
     "PREPARE": prepared.prepare,
     "EXECUTE": prepared.execute,
     "DEALLOCATE": prepared.deallocate,
