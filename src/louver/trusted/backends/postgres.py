@@ -97,6 +97,13 @@ class Postgres(Backend):
             return own + _COLLATION if _TEXTUAL.fullmatch(own) else own
         return known or Backend.plain_type(self, declared)
 
+    def rename_table(self, before: Table, table: Table) -> str:
+        """Under another name, or in another schema: one statement changes one of them."""
+        if before.schema == table.schema:
+            return Backend.rename_table(self, before, table)
+        schema = self.quote(_schema(table.schema))
+        return f"ALTER TABLE {self.table(before)} SET SCHEMA {schema}"
+
     def create_schema(self, schema: str) -> list[str]:
         """The statements that make sure of a schema; some names are the server's, or ours there."""
         folded = fold(schema)

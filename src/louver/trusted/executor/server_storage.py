@@ -82,7 +82,10 @@ class ServerStorage:
         self._run(*self._parts.backend.drop_schema(schema))
 
     def rename(self, before: Table, table: Table) -> None:
-        self._run(self._parts.backend.rename_table(before, table))
+        backend = self._parts.backend
+        moves = before.schema != table.schema
+        schema = backend.create_schema(table.schema) if moves else []
+        self._run(*schema, backend.rename_table(before, table))
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
         for name in names:
