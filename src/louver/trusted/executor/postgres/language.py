@@ -52,6 +52,7 @@ STAYING = frozenset((
 ))  # fmt: skip
 #: What is below is PostgreSQL's own.
 _IS_SYSTEMS = "SELECT pg_catalog.to_regclass($1)::oid < 16384"
+_IS_SCHEMA = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1"
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
     "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
@@ -180,21 +181,37 @@ def _reindex(
 ) -> Answer:
     """REINDEX of a table or an index: what it names must exist, and nothing is left to do."""
     words = Words(context, text, tokens)
-    words.brackets()
+    options = words.brackets()
     kind = words.peek()
-    if kind not in ("TABLE", "INDEX"):
+    if kind not in ("TABLE", "INDEX", "SCHEMA"):
         context.local.statements.require_syntax(text.home)
-        refuse("REINDEX of a schema or a database")
+        refuse("REINDEX of a database")
     words.token()
     concurrently = words.takes("CONCURRENTLY")
     if concurrently and context.in_transaction:
         raise said("25001", "REINDEX CONCURRENTLY cannot run inside a transaction block")
+    if kind == "SCHEMA":
+        if not {"VERBOSE", "CONCURRENTLY"}.issuperset(map(keyword, options)):
+            refuse("REINDEX SCHEMA with this option")
+        return _reindexed(context, words)
     name = words.rest()
     with context.local.rehearsal() as connection:
         if not concurrently or connection.fetchone(_IS_SYSTEMS, [name]) != (True,):
             connection.execute(f"REINDEX {kind} {name}")
             return Answer()
     raise said("0A000", "cannot reindex system catalogs concurrently")
+
+
+def _reindexed(context: Context, words: Words) -> Answer:
+    """REINDEX SCHEMA, which PostgreSQL does in transactions of its own."""
+    name = words.name()
+    words.ends()
+    if context.in_transaction:
+        raise said("25001", "REINDEX SCHEMA cannot run inside a transaction block")
+    with context.local.rehearsal() as connection:
+        if connection.fetchone(_IS_SCHEMA, [name]) is None:
+            raise said("3F000", f'schema "{name}" does not exist')
+    return Answer()
 
 
 def _unknown(
