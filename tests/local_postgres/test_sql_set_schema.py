@@ -75,6 +75,19 @@ def test_errors_are_those_of_plaintext(twin: PostgresTwin) -> None:
     )  # fmt: skip
 
 
+def test_other_tables_had_the_name_before(twin: PostgresTwin) -> None:
+    """Indexes of the server's are named for the table that they were made with."""
+    _all(
+        twin, "CREATE TABLE s.t (id int PRIMARY KEY, b text ENC UNIQUE)",
+        "INSERT INTO s.t VALUES (1, 'x')", "ALTER TABLE s.t RENAME TO u",
+        "ALTER INDEX s.t_pkey RENAME TO u_pkey", "ALTER INDEX s.t_b_key RENAME TO u_b_key",
+        "ALTER TABLE t SET SCHEMA s", _READ.format("s.t"), "SELECT * FROM s.u",
+        "INSERT INTO s.u VALUES (2, 'x')", "INSERT INTO s.u VALUES (1, 'y')",
+        "CREATE INDEX ON s.t (a)", "DROP INDEX s.ti", "ALTER TABLE s.u SET SCHEMA public",
+        "ALTER TABLE u SET SCHEMA s2", "DROP TABLE s.t CASCADE", "SELECT * FROM s2.u",
+    )  # fmt: skip
+
+
 def test_a_move_is_undone(twin: PostgresTwin) -> None:
     moved = ("ALTER TABLE t SET SCHEMA s", "INSERT INTO s.t VALUES (50, 5, 'w', 3)",
              "ALTER TABLE s.t RENAME TO tt", "ALTER TABLE s.tt SET SCHEMA s2",

@@ -227,6 +227,10 @@ class Backend:
         """A table under another name."""
         return f"ALTER TABLE {self.table(before)} RENAME TO {self.quote(table.name)}"
 
+    def move_table(self, before: Table, table: Table) -> list[str]:
+        """The statements that move a table to another schema, which is there."""
+        raise errors.make("engine.operation", engine=self.name, operation="ALTER … SET SCHEMA")
+
     def add_column(self, table: Table, name: str, type_: str) -> str:
         """One more column, NULL everywhere."""
         return f"ALTER TABLE {self.table(table)} ADD COLUMN {self.quote(name)} {type_}"

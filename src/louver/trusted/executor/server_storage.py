@@ -83,9 +83,10 @@ class ServerStorage:
 
     def rename(self, before: Table, table: Table) -> None:
         backend = self._parts.backend
-        moves = before.schema != table.schema
-        schema = backend.create_schema(table.schema) if moves else []
-        self._run(*schema, backend.rename_table(before, table))
+        if before.schema == table.schema:
+            self._run(backend.rename_table(before, table))
+            return
+        self._run(*backend.create_schema(table.schema), *backend.move_table(before, table))
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
         for name in names:
