@@ -90,8 +90,12 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
 def reworded(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
-    """CREATE and DROP INDEX without CONCURRENTLY: no client waits for a local index."""
+    """CREATE and DROP INDEX without CONCURRENTLY: no client waits for a local index. And CREATE
+    TABLE … AS EXECUTE with the query that it means.
+    """
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[:1] == ["CREATE"] and "TABLE" in words:
+        return _executing(context, text, tokens)
     if "INDEX" not in words or words[-1:] == ["INDEX"]:
         return text, tokens
     at = words.index("INDEX") + 1
@@ -109,6 +113,29 @@ def reworded(
     context.state.cache(several.Concurrently).text = plain
     text = lexer.Text(home, plain, text.parameters)
     return text, lexer.tokens(text.plain)
+
+
+def _executing(
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
+) -> tuple[lexer.Text, Sequence[Token]]:
+    depth = 0
+    for position, token in enumerate(tokens[:-2]):
+        depth += (token.text == "(") - (token.text == ")")
+        following = tokens[position + 1]
+        if depth or token.token_type != TokenType.ALIAS or keyword(following.text) != "EXECUTE":
+            continue
+        # What follows such a word may be one token to the lexer.
+        behind = text.home[following.start :]
+        words = Words(context, lexer.Text(behind, behind, ()), lexer.tokens(behind))
+        query = "" if text.parameters else prepared.query_of(context, words)
+        ending = words.rest()
+        # Without data PostgreSQL counts rows here, as it does not of a query that is written out.
+        if not query or keyword(" ".join(ending.split())) not in ("", "WITH DATA"):
+            break
+        sql = f"{text.home[: following.start]}{query}\n{ending}".rstrip()
+        text = lexer.Text(sql, sql, ())
+        return text, lexer.tokens(sql)
+    return text, tokens
 
 
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
