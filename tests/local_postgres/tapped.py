@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver._rust import postgres
-from louver._rust.recipe import SealedRow
+from louver._rust.postgres import SealedRow
 from louver.untrusted.engines.postgres import PostgresEngine, values
 from louver.untrusted.engines.postgres.address import target_of
 from louver.wire.messages import Count, Failure, Request, Rows, Statement
@@ -191,6 +191,13 @@ class ServerTap(Tap):
         return self._crossing(
             statement, lambda: cast(bool, self._own.attempt(statement)), lambda done: Count(done)
         )
+
+    def lock_tables(self, texts: Sequence[str]) -> None:
+        self._said(f"lock {'; '.join(texts)}", lambda: self._own.lock_tables(texts))
+
+    @property
+    def only_locks(self) -> bool:
+        return bool(self._own.only_locks)
 
     def add_savepoint(self, number: int) -> None:
         self._said(f"savepoint {number}", lambda: self._own.add_savepoint(number))

@@ -66,7 +66,7 @@ def twin() -> Iterator[PostgresTwin]:
     # statements
     "COPY t TO STDOUT", "COPY t FROM STDIN", "COPY t FROM '/etc/hostname'",
     "COPY (SELECT 1) TO PROGRAM 'cat'",
-    "LOCK TABLE t", "REINDEX SCHEMA public", "CLUSTER t", "GRANT SELECT ON t TO public",
+    "REINDEX DATABASE", "REINDEX (FOO) SCHEMA public", "CLUSTER t", "GRANT SELECT ON t TO public",
     "REVOKE ALL ON t FROM public", "DO $$ BEGIN DELETE FROM t; END $$", "CALL adds(1)",
     "PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'", "ROLLBACK PREPARED 'x'",
     "CREATE RULE r AS ON INSERT TO t DO ALSO (DELETE FROM t; DELETE FROM t)",

@@ -65,7 +65,7 @@ def test_an_error_ends_the_transaction_until_it_is_undone(twin: PostgresTwin) ->
 def test_a_refused_statement_ends_it_too(twin: PostgresTwin) -> None:
     twin.louver.execute("BEGIN")
     with pytest.raises(errors.NotSupportedError):
-        twin.louver.execute("LOCK TABLE t")
+        twin.louver.execute("CLUSTER t")
     assert twin.on_louver(ALL).state == "25P02"
     twin.louver.execute("COMMIT")
     assert twin.on_louver(ALL).error is None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Drawn = str | list[Act]
 Production = Callable[["Statements", int], Drawn]
 _LOCKS = ("FOR UPDATE", "FOR SHARE NOWAIT", "FOR UPDATE SKIP LOCKED", "FOR NO KEY UPDATE")
+_MODES = ("ACCESS SHARE", "ROW EXCLUSIVE", "SHARE", "ACCESS EXCLUSIVE")
 
 
 def insert(drawn: Statements, _: int) -> Drawn:
@@ -77,6 +78,8 @@ def lock(drawn: Statements, _: int) -> Drawn:
     name, columns = drawn.pick()
     few = drawn.random.choice(("", " ORDER BY p LIMIT 1", f" ORDER BY {columns[1].name} LIMIT 2"))
     condition = drawn.condition(columns, changes=True)
+    if drawn.random.random() < 0.15:
+        return f"LOCK TABLE {name} IN {drawn.random.choice(_MODES)} MODE NOWAIT"
     return f"SELECT * FROM {name} AS t WHERE {condition}{few} {drawn.random.choice(_LOCKS)}"
 
 

@@ -4,6 +4,7 @@ use crate::ffi::PyArray;
 use crate::postgres_failures::{fields, raised, ConnectionLost};
 use crate::postgres_replies::{arrays, Reply};
 use crate::postgres_values::Given;
+use crate::sealed_rows::SealedRow;
 use arrow_array::cast::AsArray;
 use arrow_array::RecordBatch;
 use louver_postgres::{
@@ -336,6 +337,7 @@ fn field((name, type_, modifier, table, attribute): Described) -> Field {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SealedRow>()?;
     module.add_class::<Session>()?;
     module.add_class::<Reply>()?;
     crate::postgres_failures::register(module)

@@ -4,7 +4,7 @@ use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{batch_to_python, run, to_python, PyArray};
 use crate::keyring::KeyRing;
-use crate::sealed_rows::{RowForm, SealedRow};
+use crate::sealed_rows::{seal_row, RowForm};
 use louver_trusted::{Declared, EqStep, OrdStep, SealedStep, SumStep, TagStep, TextStep};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Recipe {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Step>()?;
     module.add_class::<Recipe>()?;
-    module.add_class::<SealedRow>()?;
+    module.add_function(wrap_pyfunction!(seal_row, module)?)?;
     module.add_class::<RowForm>()?;
     module.add_function(wrap_pyfunction!(sealed_step, module)?)?;
     module.add_function(wrap_pyfunction!(sum_step, module)?)?;

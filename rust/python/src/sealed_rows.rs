@@ -20,7 +20,7 @@ const EXTENSION: &str = "ARROW:extension:name";
 const UUID: &str = "arrow.uuid";
 
 /// All that a server stores of a row. A statement takes it as a value for each of its columns.
-#[pyclass(frozen, module = "louver._rust.recipe")]
+#[pyclass(frozen, module = "louver._rust.postgres")]
 pub(crate) struct SealedRow {
     batch: RecordBatch,
     pub(crate) values: Vec<Value>,
@@ -64,6 +64,25 @@ impl SealedRow {
         let batch = batch.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Some(Self { batch, values }))
     }
+}
+
+/// The only row of some columns as a recipe seals them under this id, and behind that what is
+/// stored as it is, by the server's names. None where a plain value is of a type that PostgreSQL
+/// has not.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub(crate) fn seal_row(
+    ring: &KeyRing,
+    epochs: &Epochs,
+    recipe: &Recipe,
+    columns: Vec<PyArray>,
+    plain: Vec<(String, PyArray)>,
+    row_id: i64,
+) -> PyResult<Option<SealedRow>> {
+    let columns: Vec<Declared> = columns.into_iter().map(|c| (c.field, c.array)).collect();
+    let named = |(name, column): (String, PyArray)| (column.field.with_name(name), column.array);
+    let plain = plain.into_iter().map(named).collect();
+    SealedRow::made(ring, epochs, &recipe.0, &columns, plain, row_id)
 }
 
 /// How the rows of a table are sealed from raw values: days, microseconds and unscaled numbers are
@@ -129,26 +148,6 @@ fn columns_of(
 
 #[pymethods]
 impl SealedRow {
-    /// The only row of some columns as a recipe seals them under this id, and behind that what is
-    /// stored as it is, by the server's names. None where a plain value is of a type that
-    /// PostgreSQL has not.
-    #[staticmethod]
-    #[allow(clippy::needless_pass_by_value)]
-    fn of(
-        ring: &KeyRing,
-        epochs: &Epochs,
-        recipe: &Recipe,
-        columns: Vec<PyArray>,
-        plain: Vec<(String, PyArray)>,
-        row_id: i64,
-    ) -> PyResult<Option<Self>> {
-        let columns: Vec<Declared> = columns.into_iter().map(|c| (c.field, c.array)).collect();
-        let named =
-            |(name, column): (String, PyArray)| (column.field.with_name(name), column.array);
-        let plain = plain.into_iter().map(named).collect();
-        Self::made(ring, epochs, &recipe.0, &columns, plain, row_id)
-    }
-
     /// The number of its columns.
     fn __len__(&self) -> usize {
         self.values.len()

@@ -24,6 +24,15 @@ _Column = tuple[str, int, int, int, int]
 _Value = None | bool | int | float | str | bytes | tuple[str, int] | tuple[pa.Array, int]
 
 @final
+class SealedRow:
+    """All that a server stores of a row: a value of a statement for each of its columns."""
+
+    def __len__(self) -> int: ...
+    def names(self) -> list[str]: ...
+    def size(self) -> int: ...
+    def batch(self) -> pa.RecordBatch: ...
+
+@final
 class Reply(Sequence[Any]):
     """`(tag, columns, arrays)` of a statement, made as they are read."""
 

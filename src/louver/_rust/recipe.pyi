@@ -6,6 +6,7 @@ from typing import final
 import pyarrow as pa
 
 from louver._rust import Epochs, KeyRing
+from louver._rust.postgres import SealedRow
 
 @final
 class Step:
@@ -27,24 +28,6 @@ class Recipe:
     ) -> pa.RecordBatch: ...
 
 @final
-class SealedRow:
-    """All that a server stores of a row: a value of a statement for each of its columns."""
-
-    @staticmethod
-    def of(
-        ring: KeyRing,
-        epochs: Epochs,
-        recipe: Recipe,
-        columns: list[pa.Array | pa.ChunkedArray],
-        plain: list[tuple[str, pa.Array | pa.ChunkedArray]],
-        row_id: int,
-    ) -> SealedRow | None: ...
-    def __len__(self) -> int: ...
-    def names(self) -> list[str]: ...
-    def size(self) -> int: ...
-    def batch(self) -> pa.RecordBatch: ...
-
-@final
 class RowForm:
     """How the rows of a table are sealed from raw values: days, microseconds and unscaled numbers
     are whole numbers, UUIDs bytes.
@@ -62,6 +45,14 @@ class RowForm:
         row_id: int,
     ) -> SealedRow | None: ...
 
+def seal_row(
+    ring: KeyRing,
+    epochs: Epochs,
+    recipe: Recipe,
+    columns: list[pa.Array | pa.ChunkedArray],
+    plain: list[tuple[str, pa.Array | pa.ChunkedArray]],
+    row_id: int,
+) -> SealedRow | None: ...
 def sealed_step(id: tuple[int, int, int]) -> Step: ...
 def sum_step(id: tuple[int, int, int]) -> Step: ...
 def text_step(id: tuple[int, int, int]) -> Step: ...

@@ -229,6 +229,10 @@ class Backend:
         """A table under another name."""
         return f"ALTER TABLE {self.table(before)} RENAME TO {self.quote(table.name)}"
 
+    def move_table(self, before: Table, table: Table) -> list[str]:
+        """The statements that move a table to another schema, which is there."""
+        raise errors.make("engine.operation", engine=self.name, operation="ALTER … SET SCHEMA")
+
     def add_column(self, table: Table, name: str, type_: str) -> str:
         """One more column, NULL everywhere."""
         return f"ALTER TABLE {self.table(table)} ADD COLUMN {self.quote(name)} {type_}"
@@ -283,6 +287,10 @@ class Backend:
         two who lock the same rows do not wait for each other. ``how`` is SQL's: FOR UPDATE NOWAIT.
         """
         raise errors.make("engine.operation", engine=self.name, operation="locks of rows")
+
+    def lock_table(self, tables: Sequence[Table], mode: str, *, waits: bool) -> str:
+        """Locks of whole tables in one of PostgreSQL's modes."""
+        raise errors.make("engine.operation", engine=self.name, operation=f"locks ({mode})")
 
     def session_call(self, function: str) -> str:
         """A call of one of the server's own functions of sessions, whose arguments are bound; what

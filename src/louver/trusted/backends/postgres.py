@@ -46,6 +46,12 @@ _DROP_INDEX = (
     " ON a.attrelid = i.indrelid AND a.attnum = k.number) = ARRAY[{columns}]::name[]"
     " LOOP EXECUTE 'DROP INDEX ' || found; END LOOP; END"
 )
+_RENAME_INDEXES = (
+    "DECLARE found regclass; BEGIN FOR found IN SELECT c.oid FROM pg_catalog.pg_index i"
+    " JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid"
+    " WHERE i.indrelid = {table}::regclass AND c.relname <> 'louver_' || c.oid"
+    " LOOP EXECUTE format('ALTER INDEX %s RENAME TO louver_%s', found, found::oid); END LOOP; END"
+)
 _WIDE = stored_types.WIDE_CODE
 _OWN = "postgres"
 #: Of plain columns, whose values the local engine adds and compares in the same way.
@@ -97,6 +103,12 @@ class Postgres(Backend):
             return own + _COLLATION if _TEXTUAL.fullmatch(own) else own
         return known or Backend.plain_type(self, declared)
 
+    def move_table(self, before: Table, table: Table) -> list[str]:
+        """First its indexes get names that no other has there: they move along."""
+        body = _RENAME_INDEXES.format(table=_text(self.table(before)))
+        schema = self.quote(_schema(table.schema))
+        return [f"DO {_text(body)}", f"ALTER TABLE {self.table(before)} SET SCHEMA {schema}"]
+
     def create_schema(self, schema: str) -> list[str]:
         """The statements that make sure of a schema; some names are the server's, or ours there."""
         folded = fold(schema)
@@ -124,6 +136,11 @@ class Postgres(Backend):
             f"SELECT row_id FROM {self.table(table)} WHERE row_id IN ({chosen})"
             f" ORDER BY row_id {how}"
         )
+
+    def lock_table(self, tables: Sequence[Table], mode: str, *, waits: bool) -> str:
+        """PostgreSQL's own."""
+        names = ", ".join(map(self.table, tables))
+        return f"LOCK TABLE {names} IN {mode} MODE{'' if waits else ' NOWAIT'}"
 
     def session_call(self, function: str) -> str:
         """Of advisory locks and messages."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -41,7 +40,6 @@ from louver.trusted.vault import primes, schemes, sums
 from louver.trusted.vault.arrays import joined
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
-from louver.trusted.vault.recipes import Recipe
 from louver.wire.messages import Constant
 
 FieldOf = Callable[[str], pa.Field]
@@ -74,7 +72,7 @@ class Columns:
         self._modulus = 0
         self._updates: dict[tuple[Key, Key], Numbers] = {}
         self._keys: dict[Key, SdbKey] = {}
-        self._recipes = schemes.Recipes()
+        self.recipes = schemes.Recipes()
         # The schemas of answers that had every column which was asked for.
         self._complete: WeakKeyDictionary[RemoteQuery, pa.Schema] = WeakKeyDictionary()
         self._catalog = catalog
@@ -337,19 +335,7 @@ class Columns:
 
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
-        return self._recipes.seal(self, table, rows, row_ids)
-
-    def recipe(self, table: Table) -> Recipe:
-        """How the rows of a table are sealed now."""
-        return self._recipes.of(table)
-
-    def seals_rows(self, table: Table) -> bool:
-        """Whether a recipe makes all that is stored of a row."""
-        return self._recipes.seals_rows(table)
-
-    def seal_row(self, table: Table, row: pa.Table, row_id: int) -> tuple[Recipe, Any] | None:
-        """See `schemes.Recipes.seal_row`."""
-        return self._recipes.seal_row(self, table, row, row_id)
+        return self.recipes.seal(self, table, rows, row_ids)
 
 
 def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:

@@ -42,6 +42,10 @@ def no_opener(url: str, _keys: object, _profile: str) -> Context:
     raise errors.make("url.unsupported", scheme=url.partition("://")[0])
 
 
+#: Where the connection says nothing.
+_PATIENCE_S = 30.0
+
+
 @dataclass(frozen=True, eq=False)
 class Context:
     """One database with its keys, its ledger and the local engine, for one session."""
@@ -81,6 +85,13 @@ class Context:
         if state.in_transaction and state.planning.opens_layers and self._lets_wait():
             return replace(state.planning, opens_layers=False)
         return state.planning
+
+    @property
+    def patience_s(self) -> float:
+        """How long a change is tried again while other clients write, by what the connection says
+        of locks.
+        """
+        return float(getattr(self.engine, "patience_s", _PATIENCE_S))
 
     def goes_beside(self) -> bool:
         """Whether the open transaction has changed nothing, and can be left and begun anew."""

@@ -71,7 +71,7 @@ def fits(parts: Parts, table: Table, values: Sequence[object]) -> bool:
     """Whether a table takes such rows, and values add nothing to what is known of its columns."""
     if table.counted or not getattr(parts.engine, "takes_rows", False):
         return False
-    if not parts.columns.seals_rows(table):
+    if not parts.columns.recipes.seals_rows(table):
         return False
     return all(map(_is_within, table.columns, values))
 
@@ -92,7 +92,7 @@ def _is_within(column: Column, value: object) -> bool:
 
 def append(parts: Parts, table: Table, row: RawRow) -> bool:
     """Append a row to a server's table with the next statement; False where it does not go so."""
-    recipe = parts.columns.recipe(table)
+    recipe = parts.columns.recipes.of(table)
     sealed = _sealed(parts, table, recipe, row)
     if sealed is None:
         return False
@@ -109,7 +109,7 @@ def replace(parts: Parts, table: Table, number: int, row: RawRow) -> bool:
     """One row of a server's table for another one; False where it does not go so."""
     if not parts.backend.replaces or not table.tags or table.kept:
         return False
-    recipe = parts.columns.recipe(table)
+    recipe = parts.columns.recipes.of(table)
     sealed = _sealed(parts, table, recipe, row)
     if sealed is None:
         return False

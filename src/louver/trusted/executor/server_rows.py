@@ -100,11 +100,13 @@ def _sealed_row(parts: Parts, table: Table, rows: pa.Table) -> tuple[Recipe, Any
     """
     if rows.num_rows != 1 or not getattr(parts.engine, "takes_rows", False):
         return None
-    if not parts.columns.seals_rows(table):
+    if not parts.columns.recipes.seals_rows(table):
         return None
     ids = _numbered(parts, table, rows)
     number = ids[0].as_py()
-    sealed = parts.columns.seal_row(table, _as_stored(parts, table, rows), number)
+    sealed = parts.columns.recipes.seal_row(
+        parts.columns, table, _as_stored(parts, table, rows), number
+    )
     if sealed is not None:
         _added(parts, table, ids)
     return sealed

@@ -83,7 +83,11 @@ class ServerStorage:
         self._run(*self._parts.backend.drop_schema(schema))
 
     def rename(self, before: Table, table: Table) -> None:
-        self._run(self._parts.backend.rename_table(before, table))
+        backend = self._parts.backend
+        if before.schema == table.schema:
+            self._run(backend.rename_table(before, table))
+            return
+        self._run(*backend.create_schema(table.schema), *backend.move_table(before, table))
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
         for name in names:

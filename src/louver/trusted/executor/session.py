@@ -347,7 +347,7 @@ def _is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:
 
 def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
     """Run a change until no other client is faster; the waits between grow, and differ."""
-    end = time.monotonic() + transaction.patience_s(context)
+    end = time.monotonic() + context.patience_s
     longest_ms = _FIRST_WAIT_MS
     while True:
         context.state.declined = False

@@ -86,7 +86,7 @@ class Storage(Protocol):
         ...
 
     def rename(self, before: Table, table: Table, /) -> None:
-        """A table has another name now; ``before`` is the table under the old one."""
+        """A table has another name or schema now; ``before`` is the table under the old one."""
         ...
 
     def drop_columns(self, table: Table, names: Sequence[str], /) -> None:

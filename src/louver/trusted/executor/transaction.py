@@ -19,7 +19,6 @@ from louver.trusted.planner.write import sequence_draws
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.untrusted.engines.engine import Nesting
 
-_LONG_S = 30.0
 _PATIENCE_S, _BRIEF_S = 10.0, 0.1  # how long changes of rows wait for one of the schema, and BEGIN
 
 
@@ -60,13 +59,6 @@ def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
             return None
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, 0.1)
-
-
-def patience_s(context: Context) -> float:
-    """How long a change is tried again while other clients write, by what the connection says of
-    locks.
-    """
-    return float(getattr(context.engine, "patience_s", _LONG_S))
 
 
 @contextmanager

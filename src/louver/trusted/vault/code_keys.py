@@ -35,8 +35,8 @@ class CodeKeys:
         """The same of one row, with what is stored as it is, as a statement takes it; None where a
         plain value is of a type that it does not take.
         """
-        row = native.module().recipe.SealedRow
-        return row.of(self._ring, self._epochs, recipe.handle, columns, plain, row_id)
+        seal = native.module().recipe.seal_row
+        return seal(self._ring, self._epochs, recipe.handle, columns, plain, row_id)
 
     def seal_raw(self, recipe: Recipe, values: Sequence[object], row_id: int) -> Any | None:
         """The same of the raw values of all declared columns, for a recipe with such a form; None

@@ -203,6 +203,19 @@ class Nesting(Protocol):
         """
         ...
 
+    def lock_tables(self, texts: Sequence[str]) -> None:
+        """Run LOCK TABLE statements in the open transaction, before what waits; what it does cannot
+        be done again.
+        """
+        ...
+
+    @property
+    def only_locks(self) -> bool:
+        """Whether the open transaction has locked tables and nothing else yet, so that it sees what
+        is committed by its next statement.
+        """
+        ...
+
     def add_savepoint(self, number: int) -> None:
         """Set a savepoint in the open transaction."""
         ...
@@ -288,7 +301,7 @@ class Replying(Protocol):
 
 
 class TakesRows(Protocol):
-    """An engine that takes sealed rows as the compiled module made them (`recipe.SealedRow`), if
+    """An engine that takes sealed rows as the compiled module made them (`postgres.SealedRow`), if
     it says so: a recorder has the methods of all engines.
     """
 

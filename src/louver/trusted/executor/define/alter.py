@@ -23,6 +23,7 @@ from louver.trusted.executor.define import (
     renames,
     temporary_objects,
 )
+from louver.trusted.executor.local.local import RANKS
 from louver.trusted.executor.policy_spelling import require_spelled
 from louver.trusted.executor.schema import (
     constraints,
@@ -82,7 +83,9 @@ def alter(
         if table is not None and held is not None and spoken().prints_objects:
             held = fill.rehearsed(context, table, held, said.sql, tokens)
         change = objects.run(context, said.sql, macros=start.kind == "MACRO")
-        for old, new in change.renamed.items():
+        postgres_forms.require_moved(start, tokens, change)
+        # A table moves with its sequences, which it names, and its indexes.
+        for old, new in sorted(change.renamed.items(), key=lambda pair: RANKS.index(pair[0][0])):
             head.refuse_reserved(new[2])
             renames.apply(context, catalog, old, new)
         renamed = {old: (fold(new[1]), fold(new[2])) for old, new in change.renamed.items()}

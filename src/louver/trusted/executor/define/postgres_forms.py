@@ -30,6 +30,8 @@ _REFUSED = frozenset(
     ("ENABLE", "DISABLE", "OWNER", "INHERIT", "NO", "ATTACH", "DETACH", "OF", "NOT", "CLUSTER",
      "REPLICA", "FORCE", "VALIDATE")
 )  # fmt: skip
+#: Kinds of objects that may move to another schema.
+_MOVED = ("TABLE", "VIEW", "SEQUENCE")
 _TEMPORARY_FIRST = re.compile(r"\bsearch_path\W+pg_temp")
 _ATTRIBUTES = frozenset(
     ("IMMUTABLE", "STABLE", "VOLATILE", "STRICT", "CALLED", "RETURNS", "NULL", "ON", "INPUT",
@@ -150,8 +152,10 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
         # PostgreSQL forbids to use it before COMMIT.
         statement = "ALTER TYPE ADD VALUE within a transaction"
         raise errors.make("sql.unsupported", statement=statement)
-    if start.kind == "SCHEMA" or words[:2] == ["SET", "SCHEMA"]:
-        statement = f"ALTER {start.kind} {'SET SCHEMA' if start.kind != 'SCHEMA' else ''}".strip()
+    moves = words[:2] == ["SET", "SCHEMA"]
+    if start.kind == "SCHEMA" or (moves and start.kind not in _MOVED):
+        # Types are named in what is declared of columns and functions.
+        statement = f"ALTER {start.kind}{' SET SCHEMA' if moves else ''}"
         raise errors.make("sql.unsupported", statement=statement)
     if words[:1] == ["SET"] and words[1:2] in (["LOGGED"], ["UNLOGGED"]):
         # What is stored of them on the server has other properties.
@@ -170,6 +174,14 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
         raise errors.make("sql.unsupported", statement=statement)
     if len(parts) > 1 and TokenType.USING in {token.token_type for token in action}:
         statement = "ALTER TABLE with USING beside other actions (write one statement for each)"
+        raise errors.make("sql.unsupported", statement=statement)
+
+
+def require_moved(start: head.Head, tokens: Sequence[Token], change: objects.Change) -> None:
+    """Refuse a move into a schema of the system, or out of one: what is there is not the user's."""
+    words = [keyword(token.text) for token in tokens[start.end : start.end + 2]]
+    if words == ["SET", "SCHEMA"] and (change.added or change.removed):
+        statement = f"ALTER {start.kind} SET SCHEMA between your schemas and the system's"
         raise errors.make("sql.unsupported", statement=statement)
 
 

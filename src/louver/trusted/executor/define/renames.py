@@ -17,7 +17,7 @@ _NOTES = re.compile(r"( \(.{1,600}? is called .{1,600}? now\))+$", re.DOTALL)
 
 
 def apply(context: Context, catalog: Catalog, old: Key, new: Key) -> None:
-    """A table or view was renamed locally: do the same in catalog, server and workspace."""
+    """A table or view was renamed or moved locally: so it is in catalog, server and workspace."""
     kind, schema, name = old
     if kind == "SEQUENCE":
         blocks.let_go(context, (fold(schema), fold(name)))
@@ -33,7 +33,7 @@ def apply(context: Context, catalog: Catalog, old: Key, new: Key) -> None:
     table = catalog.drop(schema, name) if kind == "TABLE" else None
     if table is not None:
         label, before = table.label, replace(table)
-        table.name = new[2]
+        table.schema, table.name = new[1], new[2]
         catalog.add(table)
         context.storage.rename(before, table)
         carry(context, label, table, {})

@@ -18,6 +18,7 @@ from louver.trusted.executor.postgres import (
     admitted,
     cursors,
     deferrals,
+    dropping,
     explain,
     given,
     lock_clause,
@@ -27,6 +28,7 @@ from louver.trusted.executor.postgres import (
     server_calls,
     setting,
     several,
+    table_locks,
     truncating,
     vacuuming,
 )
@@ -50,10 +52,10 @@ STAYING = frozenset((
 ))  # fmt: skip
 #: What is below is PostgreSQL's own.
 _IS_SYSTEMS = "SELECT pg_catalog.to_regclass($1)::oid < 16384"
+_IS_SCHEMA = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1"
 #: Statements that PostgreSQL knows, and why they are not run.
 _REFUSED = {
     "COPY": "COPY by itself (use Cursor.copy for STDIN and STDOUT; files are the server's)",
-    "LOCK": "LOCK",
     "CLUSTER": "CLUSTER",
     "GRANT": "GRANT",
     "REVOKE": "REVOKE",
@@ -88,8 +90,12 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
 def reworded(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
-    """CREATE and DROP INDEX without CONCURRENTLY: no client waits for a local index."""
+    """CREATE and DROP INDEX without CONCURRENTLY: no client waits for a local index. And CREATE
+    TABLE … AS EXECUTE with the query that it means.
+    """
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[:1] == ["CREATE"] and "TABLE" in words:
+        return _executing(context, text, tokens)
     if "INDEX" not in words or words[-1:] == ["INDEX"]:
         return text, tokens
     at = words.index("INDEX") + 1
@@ -107,6 +113,29 @@ def reworded(
     context.state.cache(several.Concurrently).text = plain
     text = lexer.Text(home, plain, text.parameters)
     return text, lexer.tokens(text.plain)
+
+
+def _executing(
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
+) -> tuple[lexer.Text, Sequence[Token]]:
+    depth = 0
+    for position, token in enumerate(tokens[:-2]):
+        depth += (token.text == "(") - (token.text == ")")
+        following = tokens[position + 1]
+        if depth or token.token_type != TokenType.ALIAS or keyword(following.text) != "EXECUTE":
+            continue
+        # What follows such a word may be one token to the lexer.
+        behind = text.home[following.start :]
+        words = Words(context, lexer.Text(behind, behind, ()), lexer.tokens(behind))
+        query = "" if text.parameters else prepared.query_of(context, words)
+        ending = words.rest()
+        # Without data PostgreSQL counts rows here, as it does not of a query that is written out.
+        if not query or keyword(" ".join(ending.split())) not in ("", "WITH DATA"):
+            break
+        sql = f"{text.home[: following.start]}{query}\n{ending}".rstrip()
+        text = lexer.Text(sql, sql, ())
+        return text, lexer.tokens(sql)
+    return text, tokens
 
 
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
@@ -179,21 +208,37 @@ def _reindex(
 ) -> Answer:
     """REINDEX of a table or an index: what it names must exist, and nothing is left to do."""
     words = Words(context, text, tokens)
-    words.brackets()
+    options = words.brackets()
     kind = words.peek()
-    if kind not in ("TABLE", "INDEX"):
+    if kind not in ("TABLE", "INDEX", "SCHEMA"):
         context.local.statements.require_syntax(text.home)
-        refuse("REINDEX of a schema or a database")
+        refuse("REINDEX of a database")
     words.token()
     concurrently = words.takes("CONCURRENTLY")
     if concurrently and context.in_transaction:
         raise said("25001", "REINDEX CONCURRENTLY cannot run inside a transaction block")
+    if kind == "SCHEMA":
+        if not {"VERBOSE", "CONCURRENTLY"}.issuperset(map(keyword, options)):
+            refuse("REINDEX SCHEMA with this option")
+        return _reindexed(context, words)
     name = words.rest()
     with context.local.rehearsal() as connection:
         if not concurrently or connection.fetchone(_IS_SYSTEMS, [name]) != (True,):
             connection.execute(f"REINDEX {kind} {name}")
             return Answer()
     raise said("0A000", "cannot reindex system catalogs concurrently")
+
+
+def _reindexed(context: Context, words: Words) -> Answer:
+    """REINDEX SCHEMA, which PostgreSQL does in transactions of its own."""
+    name = words.name()
+    words.ends()
+    if context.in_transaction:
+        raise said("25001", "REINDEX SCHEMA cannot run inside a transaction block")
+    with context.local.rehearsal() as connection:
+        if connection.fetchone(_IS_SCHEMA, [name]) is None:
+            raise said("3F000", f'schema "{name}" does not exist')
+    return Answer()
 
 
 def _unknown(
@@ -229,13 +274,14 @@ _HANDLERS: dict[str, Handler] = {
     "DISCARD": setting.discard,
     "CREATE": several.create,
     "ALTER": several.alter,
-    "DROP": define.drop,
+    "DROP": dropping.drop,
     "COMMENT": define.comment,
     "INSERT": modify.insert,
     "UPDATE": modify.change,
     "DELETE": modify.change,
     "MERGE": modify.change,
     "TRUNCATE": truncating.truncate,
+    "LOCK": table_locks.lock,
     "PREPARE": prepared.prepare,
     "EXECUTE": prepared.execute,
     "DEALLOCATE": prepared.deallocate,

@@ -26,6 +26,7 @@ from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
 
 _PREPARED = ("SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "UPDATE", "DELETE", "MERGE")
+_QUERIES = ("SELECT", "VALUES", "TABLE")
 #: Values of which PostgreSQL finds the type again; others go as their text.
 _PLAIN = (bool, int, float, str, Decimal, date, datetime, time, UUID, bytes)
 
@@ -135,6 +136,21 @@ def resolved(
     values = _values(context, given, known.types)
     _require_columns(context, known)
     return known.text, [values[known.used[int(key) - 1] - 1] for key in known.text.parameters]
+
+
+def query_of(context: Context, words: Words) -> str:
+    """The query that EXECUTE means within a definition, whose name and values follow; "" where it
+    takes values, or is none: their types would have to be written, and name columns.
+    """
+    name = words.name()
+    known = context.state.cache(_Named).by_name.get(name)
+    if known is None or known.types or words.takes("("):
+        return ""
+    begins = keyword(lexer.tokens(known.text.plain)[0].text)
+    if begins not in _QUERIES:
+        return ""
+    _require_columns(context, known)
+    return known.text.home
 
 
 def _require_columns(context: Context, known: Prepared) -> None:

@@ -44,7 +44,8 @@ def seeing(context: Context, run: Callable[[], Done], *, reads: bool, stays: boo
         state.anew = False
     changed = context.store.holds or state.catalog is not state.saved
     state.follows = reads and goes_on and not changed
-    if not goes_on:
+    engine = context.engine
+    if not goes_on and not (isinstance(engine, Nesting) and engine.only_locks):
         context.engine.catch_up()  # where nothing was sent: the state is that of now
     return done
 
@@ -105,7 +106,7 @@ def _forget_definition(context: Context, before: Catalog) -> None:
 def _again(
     context: Context, run: Callable[[], Done], renew: Callable[[errors.Error], None]
 ) -> Done:
-    end, longest_ms = time.monotonic() + transaction.patience_s(context), _FIRST_WAIT_MS
+    end, longest_ms = time.monotonic() + context.patience_s, _FIRST_WAIT_MS
     while True:
         try:
             return run()

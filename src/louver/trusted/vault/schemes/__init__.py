@@ -95,7 +95,7 @@ class Recipes:
     def seal_row(
         self, keys: KeySource, table: Table, row: pa.Table, row_id: int
     ) -> tuple[Recipe, Any] | None:
-        """One row of all declared columns as statements take it (`recipe.SealedRow`), and how it
+        """One row of all declared columns as statements take it (`postgres.SealedRow`), and how it
         was sealed; None where a plain value is of a type that they do not take. Of a table of
         which `seals_rows` is true.
         """

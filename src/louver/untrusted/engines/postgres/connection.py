@@ -316,10 +316,12 @@ class PostgresEngine(Nested, Messaging, Loading, Counted):
 
     def _enter(self) -> None:
         """Open the transaction now, before what cannot be in a pipeline."""
-        if self._waiting or self._is_fresh:
+        if self._waiting or self._is_fresh or self._only_locks:
             self._send_all([], writes=False)
 
     def _opening(self) -> list[Step]:
+        """What goes before a statement: the transaction is not the same after it."""
+        self._only_locks = False
         if not self.in_transaction:
             return self._limits_outside()
         if self._begun and not self._ends:

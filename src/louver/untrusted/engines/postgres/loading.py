@@ -20,7 +20,7 @@ from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
     from louver._rust import postgres
-    from louver._rust.recipe import SealedRow
+    from louver._rust.postgres import SealedRow
 
 FEW_ROWS = 1_000
 """Rows that are inserted as bound arrays in one round trip; more go by COPY, and so do columns of

@@ -37,6 +37,7 @@ class Nested(ABC):
     _waiting: list[Waiting]
     #: LOCK TABLE statements that each transaction begins with
     _locks: Sequence[str] = ()
+    _only_locks = False
 
     in_transaction: bool
 
@@ -64,6 +65,11 @@ class Nested(ABC):
     @abstractmethod
     def _enter(self) -> None:
         """Open the transaction now."""
+
+    @property
+    @abstractmethod
+    def _is_fresh(self) -> bool:
+        """Whether the next statement is the first one of the transaction."""
 
     @abstractmethod
     def _live(self, *, within: bool = False) -> postgres.Session:
@@ -159,6 +165,22 @@ class Nested(ABC):
             return False
         self._journal.add([], [(step, replies[2])])
         return True
+
+    def lock_tables(self, texts: Sequence[str]) -> None:
+        """See `Nesting`."""
+        waiting, self._waiting = self._waiting, []
+        alone = self._is_fresh or self._only_locks
+        try:
+            self._send_now([(text, ()) for text in texts], writes=False)
+        finally:
+            self._waiting = waiting
+        self._journal.forget()
+        self._only_locks = alone
+
+    @property
+    def only_locks(self) -> bool:
+        """See `Nesting`."""
+        return self.in_transaction and self._only_locks
 
     def add_savepoint(self, number: int) -> None:
         """See `Nesting`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from louver import errors
 from louver._rust import postgres
-from louver._rust.recipe import SealedRow
+from louver._rust.postgres import SealedRow
 from louver.untrusted.engines.engine import Otherwise
 from louver.untrusted.engines.postgres.failures import translated
 
