@@ -51,8 +51,7 @@ TABLE_SCHEMA = pa.schema(
 
 
 #: How many conditions of a fact are known again one by one; a session records more in blocks that
-#: double up to the largest, of an eighth of those known so far at least: many sessions that begin
-#: at once would else wait for each other, and the count is still about right.
+#: double up to the largest, of an eighth of those known so far at least: else many wait in line.
 MOST_CONDITIONS = 32
 _SHARE = 8
 _LARGEST_BLOCK = 1 << 20

@@ -103,10 +103,8 @@ def _sealed_row(parts: Parts, table: Table, rows: pa.Table) -> tuple[Recipe, Any
     if not parts.columns.recipes.seals_rows(table):
         return None
     ids = _numbered(parts, table, rows)
-    number = ids[0].as_py()
-    sealed = parts.columns.recipes.seal_row(
-        parts.columns, table, _as_stored(parts, table, rows), number
-    )
+    stored, number = _as_stored(parts, table, rows), ids[0].as_py()
+    sealed = parts.columns.recipes.seal_row(parts.columns, table, stored, number)
     if sealed is not None:
         _added(parts, table, ids)
     return sealed

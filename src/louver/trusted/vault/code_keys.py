@@ -42,7 +42,7 @@ class CodeKeys:
         """The same of the raw values of all declared columns, for a recipe with such a form; None
         where one is not taken.
         """
-        reads, plain = ([values[place] for place in places] for places in recipe.places)
+        reads, plain = ([values[position] for position in positions] for positions in recipe.places)
         return recipe.form.seal(self._ring, self._epochs, reads, plain, row_id)
 
     def eq_codes(

@@ -59,8 +59,10 @@ class Recipe:
         """Have rows of raw values sealed; ``types`` are those of a table's columns in Arrow."""
         names = [column.name for column in table.columns]
         self.places = [names.index(name) for name in self.reads], list(self.plain)
-        plain = [(table.columns[place].stored["plain"], types[place]) for place in self.plain]
-        reads = [types[place] for place in self.places[0]]
+        plain = [
+            (table.columns[position].stored["plain"], types[position]) for position in self.plain
+        ]
+        reads = [types[position] for position in self.places[0]]
         self.form = native.module().recipe.RowForm(self.handle, reads, plain)
 
 

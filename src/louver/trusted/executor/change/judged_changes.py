@@ -99,12 +99,12 @@ class Form:
 
     def decided_of_row(
         self, context: Context, table: Table, parameters: Sequence[object], names: Sequence[str],
-        found: tuple[int, list[object]],
+        opened: tuple[int, list[object]],
     ) -> OneRow | None:  # fmt: skip
         """The same of one row, given by its number and the raw values of the columns of these
         names, of a plan that codes decide; None where Arrow is needed.
         """
-        number, values = found
+        number, values = opened
         if not self.terms:
             return None if table.counted else OneRow(number, None, Answer(affected=1))
         if not self.is_of_one_type or not takes_raw(self.terms, self.kinds, parameters):

@@ -132,11 +132,11 @@ def _looked_up(
     """
     with translate_reply_errors():
         opened = point.opened(context, tags)
-    found = opened.raw() if opened is not None and item.is_decided(point.remote) else None
-    if found is not None and item.form is not None:
-        one = item.form.decided_of_row(context, table, parameters, point.names, found)
-        if one is not None:
-            return one, True
+    only = opened.raw() if opened is not None and item.is_decided(point.remote) else None
+    if only is not None and item.form is not None:
+        change = item.form.decided_of_row(context, table, parameters, point.names, only)
+        if change is not None:
+            return change, True
     if opened is not None:
         return point.table(opened), True
     remote = point.remote

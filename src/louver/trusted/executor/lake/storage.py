@@ -23,7 +23,6 @@ from louver.trusted.executor.lake.options import Options
 from louver.trusted.executor.lake.pending import Pending
 from louver.trusted.executor.lake.probing import Probing
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.storage import ROW_ID, Answers, Narrow, Parts, Request
 from louver.trusted.lake.settings import IndexSettings
 from louver.trusted.lake.store import LakeStore, Snapshot
@@ -101,11 +100,10 @@ class LakeStorage:
     def takes_row(self, _table: Table, _values: Sequence[object]) -> bool:
         return False
 
-    def append_row(self, _table: Table, _row: RawRow) -> bool:
+    def append_row(self, *_: object) -> bool:
         return False
 
-    def replace_row(self, _table: Table, _number: int, _row: RawRow) -> bool:
-        return False
+    replace_row = append_row
 
     def remove_row(self, table: Table, number: int) -> None:
         self.remove(table, pa.array([number], pa.int64()))
