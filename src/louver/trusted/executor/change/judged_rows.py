@@ -116,10 +116,18 @@ def is_simple(item: constant_rows.Item) -> bool:
     return isinstance(item, int) or item[0] is None or isinstance(item[0], int)
 
 
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_plain(value: object, kind: type) -> bool:
     """Whether a value is stored as it is by a column of this kind."""
     if type(value) is not kind:
         return False
     if isinstance(value, str):
-        return "\0" not in value
+        return "\0" not in value and (value.isascii() or _is_unicode(value))
     return not isinstance(value, datetime) or value.tzinfo is None

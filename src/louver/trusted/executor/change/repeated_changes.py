@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -177,6 +177,13 @@ def _inserted(
     return Answer(affected=count, times_ms=clock.times_ms)
 
 
+def _table(form: judged_rows.Form, parameters: list[object]) -> pa.Table:
+    rows = form.rows([parameters])
+    if rows is None:
+        raise errors.make("internal", detail="a row of known values that only the engine knows")
+    return rows
+
+
 def _new(
     context: Context, table: Table, form: constant_rows.Form | judged_rows.Form,
     parameters: list[object],
@@ -187,7 +194,7 @@ def _new(
     if isinstance(form, judged_rows.Form):
         values = form.raw(parameters)
         if values is not None and context.storage.takes_row(table, values):
-            return RawRow(values, lambda: cast(pa.Table, form.rows([parameters])))
+            return RawRow(values, lambda: _table(form, parameters))
     return form.rows([parameters])
 
 
