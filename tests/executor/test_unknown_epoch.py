@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import louver
-from louver.trusted.executor import session
+from louver.trusted.executor import context
 from louver.trusted.vault import catalog_store
 
 
@@ -15,7 +15,7 @@ def test_an_epoch_that_could_not_be_published_is_not_used(
     tmp_path: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog_store, "_PATIENCE_S", 0.0)
-    monkeypatch.setattr(session, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(context, "_PATIENCE_S", 0.0)
     url = f"duckdb:///{tmp_path}/t.duckdb"
     with louver.connect(url, keys=key_file) as first, louver.connect(url, keys=key_file) as second:
         first.execute("CREATE TABLE t (a INTEGER ENC)")

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 import louver
-from louver.trusted.executor import session as louver_session
+from louver.trusted.executor import context
 from tests.engines.suite import url_of
 from tests.generated import fewest
 from tests.grammar.faults import (
@@ -293,7 +293,7 @@ def play(
 def _impatient() -> Iterator[None]:
     """The other connections wait until a statement ends: to run it again later is in vain."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(louver_session, "_PATIENCE_S", 0.0)
+        patch.setattr(context, "_PATIENCE_S", 0.0)
         yield
 
 

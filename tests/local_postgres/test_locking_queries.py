@@ -169,6 +169,8 @@ def test_rows_are_looked_up_by_what_the_server_has_of_them(
         " b integer ENC MAY REVEAL access, x text ENC)"
     )
     twin.both("INSERT INTO t VALUES (1, 5, 6, 'a'), (2, 6, 6, 'b'), (3, 6, 7, 'c')")
+    # A transaction that has locked rows opens no layer.
+    twin.both("SELECT p FROM t WHERE a = 5")
     engine, sent = context_of(twin.louver).engine, list[str]()
     run = engine.query
 
