@@ -50,3 +50,18 @@ def test_they_do_without(pair: tuple[PostgresTwin, PostgresTwin], within: str, w
     writer.both("COMMIT")
     for sql in QUERIES:
         assert not reader.differs(sql), sql
+
+
+@pytest.mark.parametrize("begin", ["BEGIN", "BEGIN ISOLATION LEVEL SERIALIZABLE"])
+def test_a_transaction_that_did_nothing_commits(
+    pair: tuple[PostgresTwin, PostgresTwin], begin: str
+) -> None:
+    """Whatever others have defined meanwhile."""
+    first, second = pair
+    for between in ("", "SELECT 1"):
+        second.both(begin)
+        if between:
+            second.both(between)
+        first.both("CREATE TABLE meanwhile (a integer ENC)")
+        first.both("DROP TABLE meanwhile")
+        assert not second.differs("COMMIT")

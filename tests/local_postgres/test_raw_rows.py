@@ -126,3 +126,20 @@ def test_every_value_fares_as_in_plaintext(
     is_known = type_ not in ("jsonb", "numeric(9,2)")
     assert bool(counted.replaced) == (not is_counted and (encrypted or is_known))
     assert bool(counted.appended) == (is_known and not is_counted)
+
+
+@pytest.mark.parametrize("encrypted", [True])
+@pytest.mark.parametrize("type_", ["smallint", "integer", "bigint"])
+def test_a_key_beyond_its_type_is_an_error(twin: PostgresTwin, type_: str) -> None:
+    """A parameter is of the type of what it is compared with."""
+    twin.run(f"CREATE TABLE t (id {type_} ENC PRIMARY KEY, v integer ENC)")
+    twin.run("INSERT INTO t SELECT i, i FROM generate_series(1, 50) i")
+    limit = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}[type_]
+    keys = [1, 2, 3, limit - 1, limit, -limit, -limit - 1, 2**200, 4, limit, None]
+    for sql in (
+        "SELECT v FROM t WHERE id = $1", "SELECT v FROM t WHERE id IN ($1, 7)",
+        "UPDATE t SET v = v + 1 WHERE id = $1", "DELETE FROM t WHERE id = $1",
+    ):  # fmt: skip
+        for key in keys:
+            differs = twin.differs(sql, [key])
+            assert not differs, (sql, key, differs)

@@ -49,6 +49,10 @@ def twin(opened: PostgresTwin) -> PostgresTwin:
 def other(twin: PostgresTwin) -> Iterator[Any]:
     """Another session of Louver's with the same database."""
     session = louver.connect(twin.url, str(shared.key_file()), "cryptdb", language="postgres")
+    # Who writes for the first time amends the catalog, which ends transactions that cannot be done
+    # again, as those that hold locks.
+    session.execute("INSERT INTO u VALUES (1)")
+    session.execute("DELETE FROM u")
     yield session
     session.close()
 

@@ -22,7 +22,7 @@ from louver.trusted.planner.render import answer_name
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import native, scheme, schemes
 from louver.trusted.vault.catalog import Table
-from louver.trusted.vault.types import AS_WRITTEN, code_domain
+from louver.trusted.vault.types import AS_WRITTEN, code_domain, is_integer, value_range
 from louver.untrusted.engines.engine import Replying
 from louver.wire.messages import Statement
 
@@ -98,6 +98,37 @@ class Points:
     def clear(self) -> None:
         """Know none any more: their catalog has gone."""
         self._known.clear()
+
+
+Limits = tuple[tuple[int, int, int], ...]
+"""Of parameters, by their places, least and largest number of their columns' types."""
+
+
+def limits_of(context: Context, plan: Plan, text: lexer.Shape) -> Limits:
+    """Those of the parameters that keys are compared with, of a text by its shape without them: in
+    a language that types a parameter by what it is compared with, another number is an error.
+    """
+    first = len(text.literals)
+    results: list[tuple[int, int, int]] = []
+    for remote in plan.remotes if context.local.dialect.reads_off else ():
+        for item in (code for node in remote.where for code in keys.codes_of(node) or ()):
+            table = context.catalog.by_id(item.table)
+            columns = constant_encoding.columns_of(table, item)
+            for part, column in zip((item, *item.more), columns, strict=True):
+                match, limits = _LITERAL.fullmatch(part.text), value_range(column.type)
+                position = int(match[1]) - first if match is not None else -1
+                if position >= 0 and limits is not None and is_integer(column.type):
+                    results.append((position, *limits))
+    return tuple(results)
+
+
+def are_within(limits: Limits, parameters: Sequence[object]) -> bool:
+    """Whether all whole numbers among the parameters are within their limits."""
+    for position, least, most in limits:
+        value = parameters[position]
+        if isinstance(value, int) and not least <= value <= most:
+            return False
+    return True
 
 
 def prepared(

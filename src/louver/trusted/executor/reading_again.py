@@ -27,6 +27,7 @@ class Reader:
     tokens: Sequence[Token]
     plan: Plan
     catalog: Catalog
+    limits: point_reads.Limits
     points: point_reads.Points = field(default_factory=point_reads.Points)
 
     def fits(self, context: Context, plan: Plan) -> bool:
@@ -44,6 +45,8 @@ def read_again(context: Context, reader: Reader, parameters: list[object]) -> An
     """Run such a query with other values; None where it is to take the general way. The version of
     the catalog is read as for any other, but that both go together where it was read just before.
     """
+    if not point_reads.are_within(reader.limits, parameters):
+        return None
     before, clock = context.catalog, Clock()
     beside = not context.in_transaction and _goes_beside(context)
     if not context.in_transaction and not beside:

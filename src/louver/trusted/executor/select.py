@@ -17,6 +17,7 @@ from louver.trusted.executor import (
     federation,
     materialized_terms,
     onion_adjustment,
+    point_reads,
     reading_again,
     repeated,
     schema_queries,
@@ -121,6 +122,10 @@ def _planned(
     clock = Clock()
     with clock.step("plan"):
         plan, shape = context.planner.plan(text, parameters, context.catalog, settings, tokens)
+    if text.parameters and settings.compares_codes:
+        limits = point_reads.limits_of(context, plan, lexer.shape(text.plain, tokens))
+        if not point_reads.are_within(limits, parameters):
+            raise _NoValueError
     if not (plan.names or pivots(tokens)):
         # Arrow does not count rows without columns.
         raise errors.make("sql.unsupported", statement="A query without columns")
@@ -171,7 +176,8 @@ def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan:
     if draws or pivots(tokens) or not is_look_up(context.catalog, plan):
         return
     table = context.catalog.by_id(plan.remotes[0].sources[0].table)
-    reader = reading_again.Reader(text, tokens, plan, context.catalog)
+    limits = point_reads.limits_of(context, plan, lexer.shape(text.plain, tokens))
+    reader = reading_again.Reader(text, tokens, plan, context.catalog, limits)
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return reading_again.read_again(context, reader, parameters)

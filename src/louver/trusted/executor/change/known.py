@@ -6,7 +6,7 @@ while its tables' columns are as they were: their bounds, layers and ceilings, n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from louver.trusted.executor.change import flow, narrowing, statement_parts
@@ -32,7 +32,8 @@ class Known:
     plan: ChangePlan
     verdict: Verdict
     flow: tuple[tuple[str, str], str]
-    settings: PlannerSettings
+    #: those that it was made under, and those without openings, where it opens nothing
+    settings: tuple[PlannerSettings, ...]
     revision: int
     path: tuple[str, ...]
     basis: tuple[Any, ...]
@@ -89,7 +90,7 @@ def keep(
         plan,
         verdict,
         (table.key, text),
-        context.planning,
+        _settings(context, plan),
         context.local.revision,
         context.catalog.path,
         tuple(_basis(other, exact=exact) for other in tables),
@@ -101,6 +102,12 @@ def keep(
     variants = plans.setdefault(text, [])
     variants.insert(0, known)
     del variants[MOST_VARIANTS:]
+
+
+def _settings(context: Context, plan: ChangePlan) -> tuple[PlannerSettings, ...]:
+    settings = context.planning
+    opens = plan.rows is not None and bool(plan.rows.opens)
+    return (settings,) if opens else (settings, replace(settings, opens_layers=False))
 
 
 def _values(
@@ -143,7 +150,7 @@ def _holds(
         return False
     if any(shape.literals[index] != value for index, value in known.fixed):
         return False
-    if context.planning != known.settings:
+    if context.planning not in known.settings:
         return False
     tables = (context.catalog.tables.get(entry[0]) for entry in known.basis)
     pairs = zip(tables, known.basis, strict=True)

@@ -21,6 +21,7 @@ from louver.trusted.executor import (
     cardinality,
     constraint_check,
     key_rows,
+    point_reads,
     repeated,
     row_writer,
     transaction,
@@ -131,8 +132,9 @@ def keep_change(
         return
     table, shape = context.catalog.by_id(plan.target), lexer.shape(words.plain, words.tokens)
     tokens = tuple(words.tokens)
+    limits = () if plan.rows is None else point_reads.limits_of(context, plan.rows, shape)
     item = repeated_rows.Change(
-        words.plain, tokens, shape, judge[0], plan, context.catalog, judge[1]
+        words.plain, tokens, shape, judge[0], plan, context.catalog, judge[1], limits
     )
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
@@ -218,6 +220,8 @@ def _upserted(
 def _changed(
     context: Context, key: tuple[str, str], item: repeated_rows.Change, parameters: list[object]
 ) -> Answer | None:
+    if not point_reads.are_within(item.limits, parameters):
+        return None
     table = context.catalog.tables.get(key)
     words = statement_parts.Words(item.plain, item.tokens, parameters)
     shape = lexer.with_parameters(item.shape, parameters)

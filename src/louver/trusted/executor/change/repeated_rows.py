@@ -56,6 +56,7 @@ class Change:
     catalog: Catalog
     #: what decides it of one row of raw values, where codes decide its condition
     form: judged_changes.Form | None
+    limits: point_reads.Limits
     points: point_reads.Points = field(default_factory=point_reads.Points)
     _decided: tuple[RemoteQuery | None, bool] = (None, False)
 

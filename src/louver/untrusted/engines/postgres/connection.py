@@ -205,8 +205,8 @@ class PostgresEngine(Nested, Messaging, Loading, Counted):
         opening, waiting, within = self._opening(), self._taken(), self._begun
         self._begun = self.in_transaction = False
         makes, self._makes_gate = self._makes_gate, False
-        if not within and not waiting:
-            return
+        if not within and not any(item.writes for item in waiting):
+            return  # what only asks was for what would have followed it
         try:
             session = self._live(within=within)
             last: list[Step] = [("COMMIT", [])]
