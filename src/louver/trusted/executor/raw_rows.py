@@ -96,9 +96,7 @@ def append(parts: Parts, table: Table, row: RawRow) -> bool:
     sealed = _sealed(parts, table, recipe, row)
     if sealed is None:
         return False
-    text = recipe.texts.get(("insert", *table.key))
-    if text is None:
-        text = recipe.texts["insert", *table.key] = parts.backend.insert_row(table, sealed.names())
+    text = recipe.text("insert", table, parts.backend.insert_row, sealed)
     cast(TakesRows, parts.engine).write_row(text, sealed, (), None)
     parts.state.growth.add(table, 1)
     table.kept_complete = not table.kept
@@ -113,10 +111,7 @@ def replace(parts: Parts, table: Table, number: int, row: RawRow) -> bool:
     sealed = _sealed(parts, table, recipe, row)
     if sealed is None:
         return False
-    text = recipe.texts.get(("replace", *table.key))
-    if text is None:
-        text = parts.backend.replace_row(table, sealed.names())
-        recipe.texts["replace", *table.key] = text
+    text = recipe.text("replace", table, parts.backend.replace_row, sealed)
     cast(TakesRows, parts.engine).write_row(text, sealed, (number,), outrun)
     return True
 

@@ -85,11 +85,7 @@ def _append_row(parts: Parts, table: Table, rows: pa.Table) -> bool:
     if sealed is None:
         return False
     recipe, row = sealed
-    text = recipe.texts.get(("insert", *table.key))
-    if text is None:
-        names = row.names()
-        text = parts.backend.insert_row(table, names)
-        recipe.texts["insert", *table.key] = text
+    text = recipe.text("insert", table, parts.backend.insert_row, row)
     cast(TakesRows, parts.engine).write_row(text, row, (), None)
     return True
 
@@ -187,10 +183,7 @@ def replace(parts: Parts, table: Table, row_ids: pa.Array, rows: pa.Table) -> No
 def _replace_row(
     parts: Parts, table: Table, row_ids: pa.Array, recipe: Recipe, row: Any
 ) -> None:  # fmt: skip
-    text = recipe.texts.get(("replace", *table.key))
-    if text is None:
-        text = parts.backend.replace_row(table, row.names())
-        recipe.texts["replace", *table.key] = text
+    text = recipe.text("replace", table, parts.backend.replace_row, row)
     cast(TakesRows, parts.engine).write_row(text, row, (row_ids[0].as_py(),), outrun)
     _removed(parts, table, row_ids)
 

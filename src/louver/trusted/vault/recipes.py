@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -54,6 +54,14 @@ class Recipe:
         #: texts of statements with all values of a row, by what they do
         self.texts: dict[tuple[str, ...], str] = {}
         self.handle = native.module().recipe.Recipe(ROW_ID, parts)
+
+    def text(self, verb: str, table: Table, write: Callable[[Table, Sequence[str]], str],
+             row: Any) -> str:  # fmt: skip
+        """The text that does something with all values of a row, written once."""
+        known = self.texts.get((verb, *table.key))
+        if known is None:
+            known = self.texts[verb, *table.key] = write(table, row.names())
+        return known
 
     def make_form(self, table: Table, types: Sequence[Any]) -> None:
         """Have rows of raw values sealed; ``types`` are those of a table's columns in Arrow."""
