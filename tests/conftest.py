@@ -22,6 +22,7 @@ from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
 from tests.engines.table import TARGETS
 from tests.generated import SOAK, not_due
+from tests.postgres import servers
 
 if TYPE_CHECKING:
     from tests.twin import Twin
@@ -70,6 +71,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "signalled" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.alone)
     items[:] = scheduling.ordered(items)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def databases_of_servers() -> Iterator[None]:
+    """Those of a file's tests take room on the disk until its last one has ended."""
+    yield
+    servers.drop_databases()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,9 +29,9 @@ from louver.untrusted.servers.private_postgres import (
 )
 
 __all__ = [
-    "PORT", "USER", "Server", "alongside", "binaries", "connect", "database_url", "environment",
-    "folder_of_a_server", "free_port", "given", "has_disks", "new_engine", "restarted", "shared",
-    "started",
+    "PORT", "USER", "Server", "alongside", "binaries", "connect", "database_url",
+    "drop_databases", "environment", "folder_of_a_server", "free_port", "given", "has_disks",
+    "new_engine", "restarted", "shared", "started",
 ]  # fmt: skip
 _SYSTEM = Path("/usr/lib/postgresql")
 _SETTINGS = private_postgres.SETTINGS | {
@@ -41,6 +41,7 @@ _UNSHARE_DISK = ["unshare", "--user", "--map-root-user", "--mount"]
 _MOUNT = 'mkdir -p "$2" && mount -t tmpfs -o "size=$1" louver "$2" && shift 2 && exec "$@"'
 _PATIENCE_S = 30.0
 _numbers = itertools.count()
+_databases: set[str] = set()
 
 
 def binaries() -> dict[str, Path]:
@@ -139,14 +140,27 @@ def connect(url: str, **options: Any) -> louver.Connection:
     return louver.connect(url, language="duckdb", **options)
 
 
-@functools.cache
 def database_url(name: str) -> str:
-    """The URL of a database of the shared server, made with the first call."""
+    """The URL of a database of the shared server, made with the first call of a test's file."""
     server = shared()
-    admin = postgres.Session(str(server.folder), PORT, USER, "postgres")
-    admin.run([(f"CREATE DATABASE {name} STRATEGY file_copy", [])])
-    admin.close()
+    if name not in _databases:
+        _administer(f"CREATE DATABASE {name} STRATEGY file_copy")
+        _databases.add(name)
     return f"{server.url(name)}&lock_timeout=500"
+
+
+def drop_databases() -> None:
+    """Drop the databases that tests were given: a run of all would make thousands."""
+    while _databases:
+        _administer(f"DROP DATABASE IF EXISTS {_databases.pop()} WITH (FORCE)")
+
+
+def _administer(statement: str) -> None:
+    admin = postgres.Session(str(shared().folder), PORT, USER, "postgres")
+    try:
+        admin.run([(statement, [])])
+    finally:
+        admin.close()
 
 
 def new_engine() -> PostgresEngine:

@@ -17,7 +17,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from louver import errors, extras
+from louver import errors, extras, private_folders
 from louver._rust import postgres
 
 PORT = 5432
@@ -55,6 +54,9 @@ _BECOME_NOBODY = (
     " ctypes.CDLL(None).prctl(1, 3); os.getppid() == parent or sys.exit(1);"
     " os.execvp(sys.argv[1], sys.argv[1:])"
 )
+_PREFIX = "louver-pg-"
+#: The names of sockets are short, and the folders above are open to the server's user.
+_BASE = Path("/tmp")  # noqa: S108 - the folder in it is the owner's alone
 _PATIENCE_S = 30.0
 Prepared = Callable[[Path], Mapping[str, str]]
 _LOG_CHARACTERS = 2000
@@ -135,12 +137,12 @@ def started(
 @contextmanager
 def folder_of_a_server() -> Iterator[Path]:
     """A new folder that a server may have as its own, removed with all that it holds."""
-    # The names of sockets are short, and the folders above are open to the server's user.
-    folder = Path(tempfile.mkdtemp(prefix="louver-pg-", dir="/tmp"))
+    private_folders.sweep_once(_PREFIX, _BASE)
+    own = private_folders.new(_PREFIX, _BASE)
     try:
-        yield given(folder)
+        yield given(own.path)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        own.remove()
 
 
 def given(path: Path) -> Path:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 
-from louver import errors
+from louver import errors, private_folders
 from louver.names import fold, quoted
 from louver.trusted.executor.local import arrow_values, object_texts, transaction_time
 from louver.trusted.executor.local.attached import Files
@@ -35,6 +35,7 @@ Option = str | bool | int | float | list[str]
 #: The private directories of the engines that are open.
 LIVE: set[str] = set()
 _ROWS = "louver_rows"
+_PREFIX = "louver-home-"
 
 
 def options(directory: str, *, lossless: bool = True) -> dict[str, Option]:
@@ -55,7 +56,10 @@ class DuckDBInstances:
 
     def __init__(self) -> None:
         #: a private directory that goes with the session
-        self.directory = tempfile.mkdtemp(prefix="louver-home-")
+        base = Path(tempfile.gettempdir())
+        private_folders.sweep_once(_PREFIX, base)
+        self._own = private_folders.new(_PREFIX, base)
+        self.directory = str(self._own.path)
         LIVE.add(self.directory)
         self.binder = self._connect()
         self.workspace = self._connect()
@@ -82,7 +86,7 @@ class DuckDBInstances:
         """End all instances and remove what they spilled."""
         for connection in self.instances:
             connection.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._own.remove()
         LIVE.discard(self.directory)
 
     def interrupt(self) -> None:

@@ -9,12 +9,9 @@ kills at once leave behind is removed when the next server starts.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,16 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from louver import errors, extras
+from louver import errors, extras, private_folders
 from louver._rust import postgres
 from louver.names import quoted
+from louver.private_folders import PrivateFolder
 from louver.trusted.executor.local.postgres import keeper, template
 from louver.untrusted.servers import private_postgres
 from louver.untrusted.servers.private_postgres import PORT, USER
 
 _IS_THERE = "42710"
 _PREFIX = "louver-local-"
-_LOCK = "lock"
 #: What a file system in memory must have free; elsewhere it would be full soon.
 _ROOM_BYTES = 1 << 30
 #: The names of sockets are short, which those of a user's own folder may not be.
@@ -65,12 +62,16 @@ SETTINGS = {
 class LocalServer:
     """A server that runs: its folder, the process that keeps it, and a number of its own."""
 
-    folder: Path
+    own: PrivateFolder
     keeper: subprocess.Popen[bytes]
-    lock: int
     owner: int
     number: int
     users: set[str] = field(default_factory=lambda: {"", USER})
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its socket and its data."""
+        return self.own.path
 
     def is_alive(self) -> bool:
         """Whether it still runs, for the process that started it."""
@@ -90,9 +91,7 @@ class LocalServer:
             return
         _close(self.keeper)
         # The keeper has done so, unless it was killed.
-        shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):
-            os.close(self.lock)
+        self.own.remove()
 
 
 def _is_made(server: LocalServer, user: str) -> bool:
@@ -132,9 +131,11 @@ def _end_all() -> None:
 
 def _started(number: int) -> LocalServer:
     binaries = _binaries()
+    # What memory had room for then may be elsewhere than where this server's will be.
     for base in (*_in_memory(), _ON_DISK):
-        _sweep(base)
-    folder, lock = _folder(_base())
+        private_folders.sweep(_PREFIX, base)
+    own = private_folders.new(_PREFIX, _base())
+    folder = own.path
     try:
         private_postgres.given(folder)
         data, log = folder / "data", folder / "log"
@@ -146,26 +147,15 @@ def _started(number: int) -> LocalServer:
             command = [str(binaries / "postgres"), "-D", str(data), "-k", str(folder)]
             command += ["-p", str(PORT)]
             command += [word for item in SETTINGS.items() for word in ("-c", "=".join(item))]
-            server = LocalServer(folder, _kept(folder, lock, command), lock, os.getpid(), number)
+            server = LocalServer(
+                own, _kept(folder, own.lock.fileno(), command), os.getpid(), number
+            )
             _wait(server, said)
     except BaseException:
         # The keeper, if there is one, ends with its pipe.
-        os.close(lock)
-        shutil.rmtree(folder, ignore_errors=True)
+        own.remove()
         raise
     return server
-
-
-def _folder(base: Path) -> tuple[Path, int]:
-    """A new folder, and its lock, which is taken."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.fstat(lock).st_nlink:
-            return folder, lock
-        # Another process took it for a folder that was left behind, before it was locked.
-        os.close(lock)
 
 
 def _binaries() -> Path:
@@ -238,24 +228,3 @@ def _in_memory() -> Iterator[Path]:
     # A server of another user, as root's is where there are no name spaces, cannot enter that.
     bases = [own, "/dev/shm"] if os.getuid() else ["/dev/shm"]  # noqa: S108
     yield from (Path(base) for base in bases if kinds.get(base) in ("tmpfs", "ramfs"))
-
-
-def _sweep(base: Path) -> None:
-    """Remove folders of this user's that are not locked: their processes were killed. They need not
-    be where this server's will be: what memory had room for then may be another.
-    """
-    for folder in base.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if folder.is_symlink() or not _is_own(folder):
-                continue
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)
-
-
-def _is_own(folder: Path) -> bool:
-    """Root's server may have its folder as another user, see `private_postgres.given`."""
-    return folder.stat().st_uid == os.getuid() or not os.getuid()
