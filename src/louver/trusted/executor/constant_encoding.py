@@ -11,18 +11,20 @@ import pyarrow as pa
 
 from louver.trusted.planner.ir import Code
 from louver.trusted.planner.operators.codes import fill
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault import schemes
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.exact_values import Exact, exact, exact_whole
 from louver.trusted.vault.key_source import KeySource
 from louver.trusted.vault.scheme import scheme_of
-from louver.trusted.vault.types import code_domain
+from louver.trusted.vault.types import code_domain, is_integer, value_range
 from louver.wire.messages import Constant
 
 Evaluate = Callable[[str], pa.Array]
 """The value of a constant expression: an array of one element."""
+_WHOLE_NUMBER = re.compile(r"\(?(-?[0-9]+)\)?")
 #: What is a whole number under any settings, and fits 64 bits: no engine need say which.
-_WHOLE_NUMBER = re.compile(r"\(?(-?[0-9]{1,18})\)?")
+_SURE_DIGITS = 18
 
 
 class Codes:
@@ -79,6 +81,11 @@ def _value(evaluate: Evaluate, column: Column, item: Code, literals: Sequence[st
     text = fill(item.text, list(literals))
     whole = _WHOLE_NUMBER.fullmatch(text)
     domain = code_domain(column.type) or ""
-    if whole:
+    if whole and item.bound and is_integer(column.type):
+        limits = value_range(column.type)
+        if limits is not None and not limits[0] <= int(whole[1]) <= limits[1]:
+            # The engine says so in its own words.
+            evaluate(f"CAST('{whole[1]}' AS {spoken().own_type(column.type)})")
+    if whole and len(whole[1]) <= _SURE_DIGITS:
         return exact_whole(int(whole[1]), domain)
     return exact(evaluate(text), domain)

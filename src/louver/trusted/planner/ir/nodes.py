@@ -125,7 +125,8 @@ class Code:
     comparison: for ord the code is that of the boundary which the comparison draws. ``text`` is
     the local engine's, with ``⟪i⟫`` for the statement's i-th number; ``stored`` is the code's type
     (`vault.stored_types`). A code of several columns together is that of the first, and ``more``
-    are the others.
+    are the others. A ``bound`` one is a parameter alone, in a language in which that has the type
+    of the column: there it must be of its range.
     """
 
     onion: str
@@ -135,6 +136,7 @@ class Code:
     text: str
     stored: str
     more: tuple[Code, ...] = ()
+    bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from sqlglot import exp
 from louver import errors
 from louver.trusted.planner.ir import Code, Column, Node, Opening, SharedExpr, Sql
 from louver.trusted.planner.operators import shares
-from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql import lexer, placeholders
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.sql.lexer import PARAMETER_PREFIX
 from louver.trusted.planner.sql.scope import Scope, coded, typed
@@ -212,13 +212,16 @@ def constant(
     if isinstance(bare, exp.Null) or (is_string and value.type != "VARCHAR"):
         # A string, or NULL, of no type of its own takes the column's.
         text = f"CAST({text} AS {spoken().own_type(value.type)})"
+    if spoken().reads_off and (of_column := _bare(bare, scope)) is not None:
+        text = f"CAST({spoken().string(of_column)} AS {spoken().own_type(value.type)})"
     type_ = _type_of(_filled(text, scope), scope)
     if not type_ or not _comparable(value.type, type_):
         return None
     if value.type == "DOUBLE" and type_ != "DOUBLE":
         text = f"CAST({text} AS {spoken().own_type('DOUBLE')})"
     stored = representation(onion).type(scope.declared(value))
-    return Code(onion, value.table, value.column, sign, text, stored)
+    bound = spoken().reads_off and placeholders.is_placeholder(bare)
+    return Code(onion, value.table, value.column, sign, text, stored, bound=bound)
 
 
 def constant_type(node: exp.Expr, scope: Scope) -> str:
@@ -313,6 +316,23 @@ def written(value: object) -> str | None:
         case date() if not isinstance(value, datetime):
             # Four digits: PostgreSQL reads fewer as a year of this century or the last.
             return f"CAST('{value.isoformat()}' AS DATE)"
+    return None
+
+
+def _bare(node: exp.Expr, scope: Scope) -> str | None:
+    """The text of a bound value that stands alone: PostgreSQL reads it as the type of what it is
+    compared with. Whole numbers and texts are open in a plan.
+    """
+    if not placeholders.is_placeholder(node):
+        return None
+    value = typed(scope.parameters, placeholders.place_of(node))
+    match value:
+        case bool() | datetime() | date():
+            return str(value)
+        case float():
+            return repr(float(value))
+        case Decimal():
+            return f"{value:f}"
     return None
 
 

@@ -7,7 +7,7 @@ the text; the text that runs locally keeps them as the user wrote them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar, overload
@@ -18,7 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.planner.sql.dialect import Dialect, spoken
-from louver.trusted.planner.sql.tokenizer import tokenized
+from louver.trusted.planner.sql.tokenizer import lexemes, tokenized
 
 Done = TypeVar("Done")
 PARAMETER_PREFIX = "louver_parameter_"
@@ -98,7 +98,7 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
         plain.clear()
         parameters.clear()
 
-    for match, piece in _pieces(sql):
+    for match, piece in lexemes(sql):
         if match is not None and match["semicolon"] and not (nesting and nesting.is_open):
             close()
             continue
@@ -134,7 +134,7 @@ def filled(sql: str, texts: Mapping[str, str]) -> str:
     """A statement with texts in the place of some placeholders, by folded name or number."""
     pieces: list[str] = []
     numbered = 0
-    for match, piece in _pieces(sql):
+    for match, piece in lexemes(sql):
         key = None if match is None else _placeholder(match, numbered, frozenset())
         if key is None:
             pieces.append(piece)
@@ -155,50 +155,18 @@ def _renumbered(dialect: Dialect, text: str, after: int) -> str:
         dialect.placeholder(int(match["numbered"][1:]) + after)
         if match is not None and match["numbered"]
         else piece
-        for match, piece in _pieces(text)
+        for match, piece in lexemes(text)
     )
 
 
-def _pieces(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
-    """A text from its beginning to its end: what hides nothing, or stands between dollar quotes, as
-    it is, and each other lexeme with its match.
-    """
-    position, lexeme = 0, spoken().lexeme
-    while (match := lexeme.search(sql, position)) is not None:
-        if position < match.start():
-            yield None, sql[position : match.start()]
-        position = match.end()
-        if match["block"]:
-            position = _end_of_comment(sql, position)
-            yield None, sql[match.start() : position]
-        elif match["dollar"]:
-            end = sql.find(match["dollar"], position)
-            position = len(sql) if end < 0 else end + len(match["dollar"])
-            yield None, sql[match.start() : position]
-        else:
-            yield match, match[0]
-    if position < len(sql):
-        yield None, sql[position:]
-
-
 _PREPARE = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*PREPARE\b", re.IGNORECASE | re.DOTALL)
-_FENCE = re.compile(r"/\*|\*/")
 #: A comment, or what stands between dollar quotes.
 _HIDES = re.compile(r"/\*|\$.*\$\Z", re.DOTALL)
 
 
-def _end_of_comment(sql: str, position: int) -> int:
-    """The end of a comment that is open at a position; comments may stand within comments."""
-    depth, deeper = 1, int(spoken().nests_comments)
-    while depth and (fence := _FENCE.search(sql, position)) is not None:
-        depth += deeper if fence[0] == "/*" else -1
-        position = fence.end()
-    return len(sql) if depth else position
-
-
 def _has_words(text: str) -> bool:
     """Whether a text holds more than comments and blanks."""
-    return any(piece.strip() for match, piece in _pieces(text) if not _is_comment(match, piece))
+    return any(piece.strip() for match, piece in lexemes(text) if not _is_comment(match, piece))
 
 
 def _is_comment(match: re.Match[str] | None, piece: str) -> bool:
@@ -208,7 +176,7 @@ def _is_comment(match: re.Match[str] | None, piece: str) -> bool:
 def without_comments(sql: str) -> str:
     """A text with blanks in the place of comments."""
     return "".join(
-        blanked(piece) if _is_comment(match, piece) else piece for match, piece in _pieces(sql)
+        blanked(piece) if _is_comment(match, piece) else piece for match, piece in lexemes(sql)
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 
 from sqlglot.tokens import Token, TokenType
 
@@ -10,16 +12,34 @@ from louver.trusted.planner.sql.dialect import spoken
 
 #: What sqlglot takes for a number, or for bits.
 _NUMBERS = (TokenType.NUMBER, TokenType.HEX_STRING, TokenType.BIT_STRING)
+#: What may look like the beginning of a dollar quote.
+_TAG = re.compile(r"\$\d+[^\s$]+\$")
+_FENCE = re.compile(r"/\*|\*/")
 _HAS_BASE = re.compile("0[xXoObB]")
 
 
 def tokenized(text: str) -> list[Token]:
     """Sqlglot's tokens, in which a number like 1_000, which it cuts into two, is one without bars,
-    and 1e1+1, which it takes for one, are two and a sign.
+    and 1e1+1, which it takes for one, are two and a sign; of ``($1,$2)``, in which it sees the tag
+    of a dollar quote, each placeholder is one.
 
     Raises:
         TokenError: where the text cannot be cut into tokens.
     """
+    if _TAG.search(text) is None:
+        return _tokenized(text)
+    parts, blanks, length = [], list[int](), 0
+    for match, part in lexemes(text):
+        is_placeholder = match is not None and match["numbered"] is not None
+        parts.append(f"{part} " if is_placeholder else part)
+        length += len(parts[-1])
+        if is_placeholder:
+            blanks.append(length)
+    tokens = _tokenized("".join(parts))
+    return [_moved(token, -bisect_right(blanks, token.start)) for token in tokens]
+
+
+def _tokenized(text: str) -> list[Token]:
     dialect = spoken()
     raw = list(dialect.sqlglot.tokenizer_class().tokenize(text))
     if dialect.words is not None:
@@ -31,7 +51,7 @@ def tokenized(text: str) -> list[Token]:
     for token in raw:
         if token.start <= last <= token.end and token.end > last:
             # What follows a number without a blank is another word.
-            rest = tokenized(text[last + 1 :])
+            rest = _tokenized(text[last + 1 :])
             return [*results, *(_moved(word, last + 1) for word in rest)]
         if token.start <= last:
             continue
@@ -42,7 +62,7 @@ def tokenized(text: str) -> list[Token]:
         same = end == token.end and digits == token.text
         results.append(token if same else _word(token, digits, token.start, end))
         if end < token.end:
-            return [*results, *(_moved(word, end + 1) for word in tokenized(text[end + 1 :]))]
+            return [*results, *(_moved(word, end + 1) for word in _tokenized(text[end + 1 :]))]
     return results
 
 
@@ -63,3 +83,34 @@ def _word(
     token: Token, text: str, start: int, end: int, kind: TokenType = TokenType.NUMBER
 ) -> Token:
     return Token(kind, text, token.line, token.col, start, end, token.comments)
+
+
+def lexemes(sql: str) -> Iterator[tuple[re.Match[str] | None, str]]:
+    """A text from its beginning to its end: what hides nothing, or stands between dollar quotes, as
+    it is, and each other lexeme with its match.
+    """
+    position, lexeme = 0, spoken().lexeme
+    while (match := lexeme.search(sql, position)) is not None:
+        if position < match.start():
+            yield None, sql[position : match.start()]
+        position = match.end()
+        if match["block"]:
+            position = _end_of_comment(sql, position)
+            yield None, sql[match.start() : position]
+        elif match["dollar"]:
+            end = sql.find(match["dollar"], position)
+            position = len(sql) if end < 0 else end + len(match["dollar"])
+            yield None, sql[match.start() : position]
+        else:
+            yield match, match[0]
+    if position < len(sql):
+        yield None, sql[position:]
+
+
+def _end_of_comment(sql: str, position: int) -> int:
+    """The end of a comment that is open at a position; comments may stand within comments."""
+    depth, deeper = 1, int(spoken().nests_comments)
+    while depth and (fence := _FENCE.search(sql, position)) is not None:
+        depth += deeper if fence[0] == "/*" else -1
+        position = fence.end()
+    return len(sql) if depth else position
