@@ -1,7 +1,7 @@
 //! Ciphers that stay ready. Operations on few values would otherwise spend most of their time on
 //! deriving keys and on key schedules.
 
-use crate::codes::{Column, Domain, Inner, Onion};
+use crate::codes::{Column, Domain, Function, Inner, Onion, Tree};
 use crate::epochs::EpochBits;
 use crate::gcm::Gcm;
 use crate::sums::Masks;
@@ -27,6 +27,8 @@ pub(crate) struct Ciphers {
     pub(crate) eq: Ready<Id, Column>,
     /// Of equality codes of groups.
     pub(crate) joins: Ready<(String, Domain), Inner>,
+    /// Of order codes.
+    pub(crate) orders: Ready<Function, Tree>,
     /// Of the layers over codes, by epoch.
     pub(crate) layers: Ready<(Id, Onion, Option<EpochBits>), Layer>,
     /// Of masked numbers, by epoch.

@@ -13,6 +13,7 @@ mod values;
 
 pub(crate) use keys::{Column, Inner};
 pub use ord::Interval;
+pub(crate) use ord::{Function, Tree};
 pub use steps::{EqStep, OrdStep, TagStep};
 pub(crate) use values::Domain;
 

@@ -17,7 +17,8 @@ use arrow_buffer::Buffer;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use tree::Tree;
+pub(crate) use tree::Tree;
+use zeroize::Zeroizing;
 
 /// Bits of a domain up to which codes are narrow.
 const NARROW_DOMAIN: u32 = 47;
@@ -42,7 +43,7 @@ impl KeyRing {
     ) -> Result<ArrayRef> {
         let ranks = Ranks::new(interval, values)?;
         let wide = interval.bits > NARROW_DOMAIN;
-        let tree = tree(self.root(), id, group, interval, RANGES[usize::from(wide)]);
+        let tree = tree(self, id, group, interval, RANGES[usize::from(wide)]);
         let mut codes = vec![0; ranks.ranks.len()];
         for (row, code) in encrypted(&tree, &ranks) {
             codes[row as usize] = code;
@@ -96,25 +97,42 @@ fn of_task<'a>(tree: &Tree, task: &'a [(u64, u32)]) -> impl Iterator<Item = (u32
     })
 }
 
+/// What a [`Tree`] is of: the column or the group, and the domain, the interval's begin, its bits and
+/// those of its codes.
+pub(crate) type Function = ((u32, u32, u32), String, String, i128, u32, u32);
+
 /// The function of a column or group, domain and interval.
 fn tree(
+    ring: &KeyRing,
+    id: (u32, u32, u32),
+    group: &str,
+    interval: Interval<'_>,
+    range_bits: u32,
+) -> Arc<Tree> {
+    let Interval { domain, low, bits } = interval;
+    let id = if group.is_empty() { id } else { (0, 0, 0) };
+    let function = (id, group.into(), domain.into(), low, bits, range_bits);
+    ring.ciphers().orders.get(function, || {
+        let key = key(ring.root(), id, group, interval);
+        Tree::new(&key, bits, range_bits)
+    })
+}
+
+fn key(
     root: &RootSecret,
     (table, column, generation): (u32, u32, u32),
     group: &str,
     Interval { domain, low, bits }: Interval<'_>,
-    range_bits: u32,
-) -> Tree {
+) -> Zeroizing<[u8; 32]> {
     let own = format!("ord/{domain}/{low}/{bits}");
-    let key = if group.is_empty() {
-        root.derive(Purpose {
+    if group.is_empty() {
+        return root.derive(Purpose {
             name: &own,
             table,
             column,
             generation,
-        })
-    } else {
-        let label = hex(&Sha256::digest(group.as_bytes()));
-        root.derive(Purpose::whole(&format!("{own}/{label}")))
-    };
-    Tree::new(&key, bits, range_bits)
+        });
+    }
+    let label = hex(&Sha256::digest(group.as_bytes()));
+    root.derive(Purpose::whole(&format!("{own}/{label}")))
 }

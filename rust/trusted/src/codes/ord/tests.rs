@@ -159,3 +159,32 @@ proptest! {
         prop_assert_eq!(head(&a).cmp(&head(&b)), codes.value(0).cmp(codes.value(1)));
     }
 }
+
+/// What a tree remembers of one search changes none of the next, whatever their order.
+#[test]
+fn a_tree_that_remembers() {
+    let values = || prop::collection::vec(prop_oneof![any::<u64>(), 0..20_u64], 1..40);
+    proptest!(|(values in values(), bits in 1..=64_u32, wide in any::<bool>())| {
+        let range = RANGES[usize::from(wide || bits > NARROW_DOMAIN)];
+        let fresh = || Tree::new(&[9; 32], bits, range);
+        let tree = fresh();
+        for value in values {
+            let plain = [value & u64::MAX >> (64 - bits)];
+            prop_assert_eq!(tree.encrypt(&plain), fresh().encrypt(&plain));
+            prop_assert_eq!(tree.encrypt(&plain), fresh().encrypt(&plain));
+        }
+    });
+}
+
+#[test]
+fn threads_share_a_tree() {
+    let tree = Tree::new(&[3; 32], 64, 127);
+    let of = |first: u64| (0..200).map(move |n| n * 77 + first);
+    let alone = |n: u64| Tree::new(&[3; 32], 64, 127).encrypt(&[n]);
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            let tree = &tree;
+            scope.spawn(move || of(first).for_each(|n| assert_eq!(tree.encrypt(&[n]), alone(n))));
+        }
+    });
+}

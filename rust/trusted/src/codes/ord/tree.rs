@@ -5,7 +5,8 @@
 use super::normal::quantile;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
-use zeroize::Zeroize;
+use std::sync::Mutex;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Up to so many plaintexts are drawn one by one, or as the number of ones among random bits.
 const FEW: u64 = 128;
@@ -13,12 +14,19 @@ const FEW: u64 = 128;
 const SPARSE_BITS: u32 = 12;
 
 /// The function of one key, from `[0, 2^bits)` into `[1, 2^range_bits)`.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     nodes: Aes128Enc,
     draws: Aes128Enc,
     bits: u32,
     range_bits: u32,
+    path: Mutex<Path>,
 }
+
+impl ZeroizeOnDrop for Tree {}
+
+/// The nodes of the search for the last plaintext that was alone, from the root. The values of a
+/// column are near each other among all that its type has: most of the way is the same for the next.
+struct Path(Vec<Node>);
 
 /// Ciphertexts with one prefix, and the plaintexts that have them.
 #[derive(Clone, Copy)]
@@ -49,19 +57,53 @@ impl Tree {
             draws: cipher(draws),
             bits,
             range_bits,
+            // Never longer, so that no copy of it is left behind where it was.
+            path: Mutex::new(Path(Vec::with_capacity(range_bits as usize + 1))),
+        }
+    }
+
+    fn root(&self, requested: u32) -> Node {
+        Node {
+            prefix: 0,
+            first: 0,
+            last: u64::MAX >> (64 - self.bits),
+            start: 0,
+            end: requested,
+        }
+    }
+
+    /// The ciphertext of one plaintext, as [`Tree::encrypt`] gives it.
+    fn one(&self, plain: u64, Path(path): &mut Path) -> u128 {
+        let holds = |node: &Node| (node.first..=node.last).contains(&plain);
+        path.truncate(path.partition_point(holds));
+        let mut node = path.pop().unwrap_or_else(|| self.root(1));
+        let mut coins = Coins::default();
+        loop {
+            let level = Level::new(path.len() as u32, self.range_bits);
+            path.push(node);
+            self.toss(&level, &[node], &mut coins);
+            let coin = u128::from_be_bytes(coins.0[0].into());
+            if node.first == node.last {
+                return level.leaf(&node, coin);
+            }
+            let left = self.left(&level, &node, coin);
+            node = if u128::from(plain - node.first) < left {
+                node.left(left)
+            } else {
+                node.right(left)
+            };
         }
     }
 
     /// The ciphertexts of plaintexts, which must rise strictly and be below 2^bits.
     pub(super) fn encrypt(&self, plain: &[u64]) -> Vec<u128> {
+        if let [plain] = plain {
+            if let Ok(mut path) = self.path.try_lock() {
+                return vec![self.one(*plain, &mut path)];
+            }
+        }
         let mut out = vec![0; plain.len()];
-        let mut nodes = vec![Node {
-            prefix: 0,
-            first: 0,
-            last: u64::MAX >> (64 - self.bits),
-            start: 0,
-            end: plain.len() as u32,
-        }];
+        let mut nodes = vec![self.root(plain.len() as u32)];
         let (mut next, mut coins) = (Vec::new(), Coins::default());
         for depth in 0..=self.range_bits {
             let level = Level::new(depth, self.range_bits);
@@ -83,13 +125,7 @@ impl Tree {
 
     #[cfg(test)]
     pub(super) fn drawn_at_root(&self) -> u128 {
-        let node = Node {
-            prefix: 0,
-            first: 0,
-            last: u64::MAX >> (64 - self.bits),
-            start: 0,
-            end: 1,
-        };
+        let node = self.root(1);
         let level = Level::new(0, self.range_bits);
         let mut coins = Coins::default();
         self.toss(&level, &[node], &mut coins);
@@ -170,27 +206,57 @@ impl Level {
     }
 }
 
+impl Node {
+    /// The half of the smaller ciphertexts, into which so many plaintexts fall: one at least, and
+    /// perhaps all of 2^64.
+    fn left(&self, left: u128) -> Self {
+        Self {
+            prefix: self.prefix << 1,
+            last: self.first + (left - 1) as u64,
+            ..*self
+        }
+    }
+
+    /// The other half, which holds a plaintext at least.
+    fn right(&self, left: u128) -> Self {
+        Self {
+            prefix: self.prefix << 1 | 1,
+            first: self.first + left as u64,
+            ..*self
+        }
+    }
+}
+
 fn split(node: &Node, left: u128, plain: &[u64], next: &mut Vec<Node>) {
-    let prefix = node.prefix << 1;
     let below = |rank: &u64| u128::from(rank - node.first) < left;
     let own = &plain[node.start as usize..node.end as usize];
     let middle = node.start + own.partition_point(below) as u32;
-    // `left` may be all of 2^64; a side without requested plaintexts is skipped.
+    // A side without requested plaintexts is skipped.
     if middle > node.start {
         next.push(Node {
-            prefix,
-            last: node.first + (left - 1) as u64,
             end: middle,
-            ..*node
+            ..node.left(left)
         });
     }
     if middle < node.end {
         next.push(Node {
-            prefix: prefix | 1,
-            first: node.first + left as u64,
             start: middle,
-            ..*node
+            ..node.right(left)
         });
+    }
+}
+
+impl Zeroize for Node {
+    fn zeroize(&mut self) {
+        self.prefix.zeroize();
+        self.first.zeroize();
+        self.last.zeroize();
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 
