@@ -108,7 +108,8 @@ def _during(
 
 def _ids(form: str, position: int, share: int) -> Iterator[int]:
     """A client's own rows: those of its share of the table, or new ones."""
-    first = (list(FORMS).index(form) + 1) * 1_000_000_000 + position * 10_000_000
+    # Far more than a client takes, so that no two meet.
+    first = (list(FORMS).index(form) + 1) * 10**15 + position * 10**12
     if set(FORMS[form]) <= {READ, UPDATE, "BEGIN", "COMMIT"}:
         return (position * share + number % share for number in count())
     return (first + number * BATCH for number in count())
