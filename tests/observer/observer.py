@@ -180,7 +180,9 @@ def _layer_keys(step: Step) -> set[bytes]:
         for message in step.messages
         if isinstance(message, Statement) and "onion_open" in message.sql
         for table in message.tables.values()
-        for constant in table.column("key").to_pylist()
+        for name in table.column_names
+        if name != "epoch"
+        for constant in table.column(name).to_pylist()
     }
 
 

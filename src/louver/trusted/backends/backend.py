@@ -353,12 +353,14 @@ class Backend:
         names = ", ".join(("row_id", *columns))
         return f"SELECT {names} FROM {self.table(table)} ORDER BY random() LIMIT {count}"
 
-    def adjust(self, table: Table, column: str, code: str, keys: str, shift: int) -> str:
-        """A stored column set to what `adjusted` makes of it. ``keys`` is an Arrow input with a key
-        (column key) for each epoch (column epoch), or empty; ``shift`` makes an epoch of a row id.
+    def adjust(self, table: Table, codes: Mapping[str, str], keys: str, shift: int) -> str:
+        """Stored columns set to what `adjusted` makes of them, all in one pass over the rows.
+        ``keys`` is an Arrow input with the keys of each epoch (column epoch), or empty; ``shift``
+        makes an epoch of a row id.
         """
+        sets = ", ".join(f"{column} = {code}" for column, code in codes.items())
         rows = f" FROM {keys} WHERE row_id >> {shift} = {keys}.epoch" if keys else ""
-        return f"UPDATE {self.table(table)} SET {column} = {code}{rows}"
+        return f"UPDATE {self.table(table)} SET {sets}{rows}"
 
     def adjusted(self, code: str, layer: str, keys: str, *, wide: bool) -> str:
         """A code without its outermost layer, or (``layer`` join) under its group's key.

@@ -83,35 +83,48 @@ def _within(context: Context, needed: Sequence[Opening]) -> None:
 def _all(context: Context, catalog: Catalog, needed: Sequence[Opening]) -> None:
     from louver.trusted.executor.schema import indexes
 
+    by_table: dict[int, list[Opening]] = {}
     for opening in needed:
-        table, column = catalog.column(opening.table, opening.column)
+        by_table.setdefault(opening.table, []).append(opening)
+    for openings in by_table.values():
+        columns = [catalog.column(opening.table, opening.column) for opening in openings]
+        table = columns[0][0]
         before = indexes.wanted(catalog, table, context.backend)
-        _open(context, table, column, opening.onion, opening.state)
+        _open(context, table, [
+            (column, opening.onion, opening.state)
+            for (_, column), opening in zip(columns, openings, strict=True)
+        ])  # fmt: skip
         # Codes are looked up from now on.
         context.storage.index(table, before)
 
 
-def _open(context: Context, table: Table, column: Column, onion: str, state: str) -> None:
-    """Take off the layers above a state.
+def _open(context: Context, table: Table, openings: Sequence[tuple[Column, str, str]]) -> None:
+    """Take off the layers above a state, of all columns of a table at once: a server that stores
+    rows writes each of them anew.
 
     UPDATE, though ALTER … USING is somewhat quicker: a key can be bound to it, so it is in no
     statement's text.
     """
-    name = column.stored[onion]
-    backend, code, tables = context.backend, name, dict[str, pa.Table]()
-    keys: tuple[Constant, ...] = ()
-    wide = stored_type(column, onion) == WIDE_CODE
-    if column.layers.get(onion, "closed") == "closed":
-        tables[_KEYS] = _layer_keys(context, table, column, onion)
-        code = backend.adjusted(code, "open", f"{_KEYS}.key", wide=wide)
-        column.layers[onion] = scheme_of(onion).layers[1].state
-    if state == "join":
-        keys = (context.keyring.det_key(table.id, column.id, column.generation),)
-        code = backend.adjusted(code, "join", "$1", wide=wide)
-        column.layers[onion] = "join"
-    sql = backend.adjust(table, name, code, _KEYS if tables else "", COUNTER_BITS)
+    backend, codes, constants = context.backend, dict[str, str](), list[Constant]()
+    closed = list[tuple[Column, str]]()
+    for column, onion, state in openings:
+        name = column.stored[onion]
+        # Of two openings of a column, the second one goes on.
+        code, wide = codes.get(name, name), stored_type(column, onion) == WIDE_CODE
+        if column.layers.get(onion, "closed") == "closed":
+            closed.append((column, onion))
+            code = backend.adjusted(code, "open", f"{_KEYS}.key{len(closed)}", wide=wide)
+            column.layers[onion] = scheme_of(onion).layers[1].state
+        if state == "join" and column.layers[onion] != "join":
+            constants.append(context.keyring.det_key(table.id, column.id, column.generation))
+            code = backend.adjusted(code, "join", f"${len(constants)}", wide=wide)
+            column.layers[onion] = "join"
+        codes[name] = code
+    tables = {_KEYS: _layer_keys(context, table, closed)} if closed else {}
+    sql = backend.adjust(table, codes, _KEYS if tables else "", COUNTER_BITS)
     try:
-        changed = context.engine.run(Statement(sql, keys, kind="write", tables=tables))
+        statement = Statement(sql, tuple(constants), kind="write", tables=tables)
+        changed = context.engine.run(statement)
     except errors.DatabaseError as error:
         if context.engine.lost_race(error):
             raise errors.make("catalog.conflict") from error
@@ -120,8 +133,10 @@ def _open(context: Context, table: Table, column: Column, onion: str, state: str
         raise errors.make("row.missing", table=table.label, expected=table.row_count, found=changed)
 
 
-def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> pa.Table:
-    """The keys of a layer: one for each epoch in which the table has rows, and no other."""
+def _layer_keys(context: Context, table: Table, closed: Sequence[tuple[Column, str]]) -> pa.Table:
+    """The keys of layers, key1, key2 and so on: of each epoch in which the table has rows, and of
+    no other.
+    """
     if table.runs_known:
         ends = [(first, first + count - 1) for first, count in table.runs]
         numbers = {n for low, high in ends for n in range(number_of(low), number_of(high) + 1)}
@@ -130,10 +145,11 @@ def _layer_keys(context: Context, table: Table, column: Column, onion: str) -> p
         numbers = set(context.engine.query(Statement(sql)).column(0).to_pylist())
     epochs = context.catalog.epochs
     known = sorted(number for number in numbers if epochs.knows(number))
-    identity = (table.id, column.id, column.generation, onion)
-    keyring = context.columns.keyring
-    keys = {number: keyring.layer_key(*identity, number << COUNTER_BITS) for number in known}
-    columns = {"epoch": pa.array(keys, pa.int64()), "key": pa.array(keys.values(), pa.binary())}
+    columns = {"epoch": pa.array(known, pa.int64())}
+    for ordinal, (column, onion) in enumerate(closed, 1):
+        identity = (table.id, column.id, column.generation, onion)
+        keys = [context.columns.keyring.layer_key(*identity, n << COUNTER_BITS) for n in known]
+        columns[f"key{ordinal}"] = pa.array(keys, pa.binary())
     return pa.table(columns)
 
 
