@@ -168,17 +168,19 @@ def test_keys_are_checked(engine: PostgresLocalEngine) -> None:
     store = engine.key_store()
     store.register("fresh", rows((1, "x"), (2, None), (3, None)))
     store.register("spared", rows((1, "X")))
-    store.require_key(UniqueKey(False, ('"a"',), ("a",)), "fresh", "spared")
-    for key, said in ((UniqueKey(True, ('"id"',), ("id",)), "Key (id)=(1) already exists."),
-                      (UniqueKey(False, ("upper(a)",), ("a",)), "(X)")):  # fmt: skip
+    store.require_key(UniqueKey(False, ('"a"',), ("a",), "ua"), "fresh", "spared")
+    for key, said in ((UniqueKey(True, ('"id"',), ("id",), "key"), "Key (id)=(1) already exists."),
+                      (UniqueKey(False, ("upper(a)",), ("a",), "up"), "(X)")):  # fmt: skip
         with pytest.raises(errors.IntegrityError) as error:
             store.require_key(key, "fresh", "spared")
         assert said in error.value.message
         assert error.value.sqlstate == "23505"
-    foreign = ForeignKey(("id",), ("public", "p"), ("id",))
+    foreign = ForeignKey("c", ("id",), ("public", "p"), ("id",), name="c_fk")
     with pytest.raises(errors.IntegrityError, match="is not present in table"):
         store.require_parent(foreign, "fresh", "spared")
-    store.require_parent(ForeignKey(("a",), ("public", "p"), ("a",)), "spared", "spared")
+    store.require_parent(
+        ForeignKey("c", ("a",), ("public", "p"), ("a",), name="c_fk"), "spared", "spared"
+    )
     keys = pa.table({"id": pa.array([7, 3], pa.int32())})
     with pytest.raises(errors.IntegrityError, match="still referenced"):
         store.require_unreferenced(foreign, keys, rows((3, "x")))

@@ -166,7 +166,7 @@ def _rules(context: Context, table: Table) -> Rules:
         kind, columns = known.kind, known.columns
         if kind in ("PRIMARY KEY", "UNIQUE"):
             names = tuple(quoted(name) for name in columns)
-            entries.keys.append(UniqueKey(kind == "PRIMARY KEY", names, columns))
+            entries.keys.append(UniqueKey(kind == "PRIMARY KEY", names, columns, known.name))
         elif kind == "CHECK":
             entries.deciding.append(known.text)
         elif kind == "NOT NULL":
@@ -177,15 +177,15 @@ def _rules(context: Context, table: Table) -> Rules:
             path = f"{quoted(table.schema)}.{quoted(known.name)}"
             entries.foreign.append(
                 ForeignKey(
-                    columns, parent, known.parent_columns, known.acts, known.name, path,
+                    table.name, columns, parent, known.parent_columns, known.acts, known.name, path,
                     known.is_deferrable, known.is_deferred,
                 )
             )  # fmt: skip
-    for listed in schema.unique_indexes(table.key):
+    for name, listed in schema.unique_indexes(table.key):
         bare = {fold(c.name): quoted(c.name) for c in table.columns}
         bare |= {fold(name): name for name in bare.values()}
         expressions = tuple(bare.get(fold(text), text) for text in listed)
-        entries.keys.append(UniqueKey(False, expressions, _columns_in(listed, table)))
+        entries.keys.append(UniqueKey(False, expressions, _columns_in(listed, table), name))
         entries.deciding += listed
     entries.defaults = declarations.defaults(schema, table)
     entries.children = schema.children(table.key)

@@ -66,7 +66,10 @@ _CHILDREN = (
     f" WHERE {HERE} AND constraint_type = 'FOREIGN KEY' AND {folded_sql('schema_name')} = $1"
     f" AND {folded_sql('referenced_table')} = $2 GROUP BY ALL ORDER BY min(table_oid)"
 )
-_UNIQUE = f"SELECT expressions::VARCHAR[] FROM duckdb_indexes() WHERE is_unique AND {TABLE_IS}"
+_UNIQUE = (
+    "SELECT index_name, expressions::VARCHAR[] FROM duckdb_indexes()"
+    f" WHERE is_unique AND {TABLE_IS}"
+)
 _INDEXES = (
     "SELECT schema_name, index_name, table_name, sql FROM duckdb_indexes()"
     f" WHERE sql IS NOT NULL AND {HERE} ORDER BY index_name"
@@ -157,9 +160,9 @@ class DuckDBSchema(Schema):
         with translated():
             return object_texts.self_keys(self._raw, schema, name)
 
-    def unique_indexes(self, key: Place) -> list[list[str]]:
+    def unique_indexes(self, key: Place) -> list[tuple[str, list[str]]]:
         """See `Schema`."""
-        return [listed for (listed,) in self._rows(_UNIQUE, key)]
+        return [(name, listed) for name, listed in self._rows(_UNIQUE, key)]
 
     def indexes(self) -> list[Index]:
         """See `Schema`."""

@@ -28,8 +28,7 @@ Key = tuple[str, str, str]
 """Kind, schema and name of an object."""
 Source = tuple[str, str, str]
 """What a query reads: its kind (table, call, text or statement), schema and name."""
-MOST_ROWS = 1_000_000
-"""Rows of a batch of a stream, where nothing else is said."""
+MOST_ROWS = 1_000_000  # of a batch of a stream, where nothing else is said
 #: Later kinds may need earlier ones when the binder is built anew.
 RANKS = ("SCHEMA", "TYPE", "SEQUENCE", "TABLE", "INDEX", "MACRO", "VIEW", "COMMENT")
 
@@ -73,12 +72,14 @@ class UniqueKey:
     primary: bool
     expressions: tuple[str, ...]
     columns: tuple[str, ...]
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key: its columns, the parent's (schema, name) and the parent's columns."""
+    """A foreign key of a table: columns, the parent's (schema, name) and the parent's columns."""
 
+    table: str
     columns: tuple[str, ...]
     parent: tuple[str, str]
     parent_columns: tuple[str, ...]
@@ -179,8 +180,8 @@ class Schema(Protocol):
     def self_keys(self, schema: str, name: str) -> list[tuple[list[str], list[str]]]:
         """The foreign keys of a table to itself: own columns and referenced ones."""
 
-    def unique_indexes(self, key: Place) -> list[list[str]]:
-        """The expressions of every unique index of a table."""
+    def unique_indexes(self, key: Place) -> list[tuple[str, list[str]]]:
+        """The name and the expressions of every unique index of a table."""
 
     def indexes(self) -> list[Index]:
         """Every index that a statement created, by name."""

@@ -157,7 +157,8 @@ JOIN pg_class AS p ON p.oid = k.confrelid JOIN pg_namespace AS q ON q.oid = p.re
 WHERE {_OURS} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2
 """
 UNIQUE = f"""
-SELECT i.indexrelid, i.indnkeyatts, pg_get_expr(i.indpred, c.oid), i.indnullsnotdistinct
+SELECT i.indexrelid, (SELECT relname::text FROM pg_class WHERE oid = i.indexrelid),
+    i.indnkeyatts, pg_get_expr(i.indpred, c.oid), i.indnullsnotdistinct
 {_FROM} JOIN pg_index AS i ON i.indrelid = c.oid WHERE {_IS_TABLE} AND i.indisunique
     AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid)
 ORDER BY i.indexrelid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from louver.trusted.executor.local.postgres.connection import PostgresConnection
 
 _DUPLICATE, _MISSING = "23505", "23503"
+#: Of a partial index, see `PostgresSchema.unique_indexes`.
+_PARTIAL = re.compile(r"CASE WHEN (?:(?! THEN ).)* THEN ((?:(?! THEN ).)*) END", re.DOTALL)
 _GONE, _CHILDREN = "louver_gone_keys", "louver_children"
 
 
@@ -35,7 +38,8 @@ def require_key(connection: PostgresConnection, key: UniqueKey, fresh: str, spar
     )
     if row:
         said = f"{_pair(key.expressions, row)} already exists."
-        raise broken("duplicate key value violates unique constraint", said, _DUPLICATE)
+        message = f'duplicate key value violates unique constraint "{key.name}"'
+        raise broken(message, said, _DUPLICATE)
 
 
 def require_parent(
@@ -54,7 +58,11 @@ def require_parent(
     )
     if row:
         said = f'{_pair(foreign.columns, row)} is not present in table "{foreign.parent[1]}".'
-        raise broken("insert or update on table violates foreign key constraint", said, _MISSING)
+        message = (
+            f'insert or update on table "{foreign.table}" violates foreign key constraint'
+            f' "{foreign.name}"'
+        )
+        raise broken(message, said, _MISSING)
 
 
 def require_unreferenced(
@@ -76,9 +84,11 @@ def require_unreferenced(
             f" (SELECT 1 FROM pg_temp.{_CHILDREN} AS c WHERE {same}) ORDER BY louver_n LIMIT 1"
         )
     if row:
-        said = f"{_pair(names, row)} is still referenced from another table."
-        table = foreign.parent[1]
-        message = f'update or delete on table "{table}" violates foreign key constraint'
+        said = f'{_pair(names, row)} is still referenced from table "{foreign.table}".'
+        message = (
+            f'update or delete on table "{foreign.parent[1]}" violates foreign key constraint'
+            f' "{foreign.name}" on table "{foreign.table}"'
+        )
         raise broken(message, said, _MISSING)
 
 
@@ -91,5 +101,6 @@ def broken(message: str, said: str = "", state: str = "23000") -> errors.Error:
 
 
 def _pair(names: Sequence[str], row: Sequence[object]) -> str:
-    bare = (name.removeprefix('"').removesuffix('"').replace('""', '"') for name in names)
+    whole = (match[1] if (match := _PARTIAL.fullmatch(name)) else name for name in names)
+    bare = (name.removeprefix('"').removesuffix('"').replace('""', '"') for name in whole)
     return f"Key ({', '.join(bare)})=({', '.join(map(str, row))})"

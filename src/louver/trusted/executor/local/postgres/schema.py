@@ -145,10 +145,10 @@ class PostgresSchema(Schema):
             and key.schema == schema
         ]
 
-    def unique_indexes(self, key: Place) -> list[list[str]]:
+    def unique_indexes(self, key: Place) -> list[tuple[str, list[str]]]:
         """See `Schema`; outside of a partial one's predicate there is no key, as for NULL."""
-        results: list[list[str]] = []
-        for oid, width, predicate, nulls_equal in self._rows(queries.UNIQUE, *map(fold, key)):
+        results: list[tuple[str, list[str]]] = []
+        for oid, name, width, predicate, nulls_equal in self._rows(queries.UNIQUE, *map(fold, key)):
             if nulls_equal:
                 raise errors.make("sql.unsupported", statement="UNIQUE NULLS NOT DISTINCT")
             listed = [
@@ -156,7 +156,7 @@ class PostgresSchema(Schema):
             ]
             if predicate:
                 listed = [f"CASE WHEN {predicate} THEN {text} END" for text in listed]
-            results.append(listed)
+            results.append((name, listed))
         return results
 
     def indexes(self) -> list[Index]:
