@@ -31,6 +31,7 @@ STATISTICS = re.compile(
     r"Could not convert Timestamp\(|value infinity can't be cast to the destination type INT64"
     r"|value 340282366920938463463374607431768211455 can't be cast because the value is out of"
 )
+_QUOTED_TYPE = re.compile(r'(?<= AS )"([A-Z]+)"(?=\))')
 _ALTERED = re.compile(r"ALTER TABLE (?P<table>\S+) (?P<change>.*)", re.DOTALL)
 
 
@@ -40,6 +41,15 @@ def unsigned(outcome: Outcome) -> Outcome:
     if rows is not None:
         rows = [tuple(map(_without_sign, row)) for row in rows]
     return replace(outcome, rows=rows)
+
+
+def without_quotes(described: Outcome) -> Outcome:
+    """The same without quotes around a default's types, which DuckDB writes until it binds it."""
+    rows = [
+        tuple(_QUOTED_TYPE.sub(r"\1", item) if isinstance(item, str) else item for item in row)
+        for row in described.rows or ()
+    ]
+    return replace(described, rows=None if described.rows is None else rows)
 
 
 def _without_sign(value: Any) -> Any:

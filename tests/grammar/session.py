@@ -177,12 +177,13 @@ class Session:
         col = self.dice.choice(table.cols)
         name = f"p{self.dice.randrange(3)}"
         scope = [("", c) for c in table.cols]
+        # DuckDB forgets in what is prepared that a column which had no NULL may have one since.
         sql = self.dice.choice(
             (
                 f"SELECT {queries.key(scope)} AS k FROM {table.name} WHERE {col.name} = $1",
                 f"SELECT $1 AS v, count(*) AS n FROM {table.name}",
                 f"DELETE FROM {table.name} WHERE {col.name} = $1",
-                f"UPDATE {table.name} SET {col.name} = $1 WHERE {queries.key(scope)} IS NULL",
+                f"UPDATE {table.name} SET {col.name} = $1 WHERE concat({queries.key(scope)}) = ''",
                 f"SELECT {col.name} = ? AS e FROM {table.name}",
             )
         )
