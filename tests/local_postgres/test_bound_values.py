@@ -52,13 +52,15 @@ _DRAWN = cases(12)
 
 @pytest.fixture(scope="module", params=["cryptdb", "sealed"])
 def twin(request: pytest.FixtureRequest) -> Iterator[PostgresTwin]:
-    one = PostgresTwin(request.param)
+    opened = PostgresTwin(request.param)
     for number, (type_, values) in enumerate(_STORED.items()):
-        one.run(f"CREATE TABLE t{number} (k integer PRIMARY KEY, c {type_} ENC, n int DEFAULT 0)")
+        opened.run(
+            f"CREATE TABLE t{number} (k integer PRIMARY KEY, c {type_} ENC, n int DEFAULT 0)"
+        )
         rows = ", ".join(f"({k}, {value})" for k, value in enumerate(("NULL", *values)))
-        one.run(f"INSERT INTO t{number} VALUES {rows}")
-    yield one
-    one.close()
+        opened.run(f"INSERT INTO t{number} VALUES {rows}")
+    yield opened
+    opened.close()
 
 
 @pytest.mark.parametrize("number", range(len(_STORED)), ids=list(_STORED))

@@ -45,11 +45,11 @@ _BREAKS: tuple[tuple[str, list[object]], ...] = (
 
 @pytest.fixture(scope="module", params=["cryptdb", "sealed"])
 def twin(request: pytest.FixtureRequest) -> Iterator[PostgresTwin]:
-    one = PostgresTwin(request.param)
+    opened = PostgresTwin(request.param)
     for sql in _DECLARED:
-        one.run(sql)
-    yield one
-    one.close()
+        opened.run(sql)
+    yield opened
+    opened.close()
 
 
 def _said(outcome: Outcome) -> list[str]:

@@ -354,9 +354,8 @@ class Backend:
         return f"SELECT {names} FROM {self.table(table)} ORDER BY random() LIMIT {count}"
 
     def adjust(self, table: Table, codes: Mapping[str, str], keys: str, shift: int) -> str:
-        """Stored columns set to what `adjusted` makes of them, all in one pass over the rows.
-        ``keys`` is an Arrow input with the keys of each epoch (column epoch), or empty; ``shift``
-        makes an epoch of a row id.
+        """Stored columns set to what `adjusted` makes of them, in one pass over the rows. ``keys``
+        is an Arrow input by epoch (column epoch), or empty; ``shift`` makes one of a row id.
         """
         sets = ", ".join(f"{column} = {code}" for column, code in codes.items())
         rows = f" FROM {keys} WHERE row_id >> {shift} = {keys}.epoch" if keys else ""

@@ -97,8 +97,8 @@ fn of_task<'a>(tree: &Tree, task: &'a [(u64, u32)]) -> impl Iterator<Item = (u32
     })
 }
 
-/// What a [`Tree`] is of: the column or the group, and the domain, the interval's begin, its bits and
-/// those of its codes.
+/// What a [`Tree`] is of: the column or the group, and the domain, the interval's begin, its bits
+/// and those of its codes.
 pub(crate) type Function = ((u32, u32, u32), String, String, i128, u32, u32);
 
 /// The function of a column or group, domain and interval.

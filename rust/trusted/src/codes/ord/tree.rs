@@ -25,7 +25,7 @@ pub(crate) struct Tree {
 impl ZeroizeOnDrop for Tree {}
 
 /// The nodes of the search for the last plaintext that was alone, from the root. The values of a
-/// column are near each other among all that its type has: most of the way is the same for the next.
+/// column are near each other among all that its type has, and so share most of the way.
 struct Path(Vec<Node>);
 
 /// Ciphertexts with one prefix, and the plaintexts that have them.
