@@ -54,9 +54,7 @@ _DRAWN = cases(12)
 def twin(request: pytest.FixtureRequest) -> Iterator[PostgresTwin]:
     opened = PostgresTwin(request.param)
     for number, (type_, values) in enumerate(_STORED.items()):
-        opened.run(
-            f"CREATE TABLE t{number} (k integer PRIMARY KEY, c {type_} ENC, n int DEFAULT 0)"
-        )
+        opened.run(f"CREATE TABLE t{number} (k int PRIMARY KEY, c {type_} ENC, n int DEFAULT 0)")
         rows = ", ".join(f"({k}, {value})" for k, value in enumerate(("NULL", *values)))
         opened.run(f"INSERT INTO t{number} VALUES {rows}")
     yield opened
