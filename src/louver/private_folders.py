@@ -25,11 +25,15 @@ class PrivateFolder:
 
     path: Path
     lock: FileIO
+    owner: int
 
     def remove(self) -> None:
-        """Remove it with all that it holds; more than once does no harm."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        self.unlock()
+        """Remove it with all that it holds, unless another process made it; more than once does no
+        harm.
+        """
+        if self.owner == os.getpid():
+            _remove(self.path)
+            self.unlock()
 
     def unlock(self) -> None:
         """Leave what is still there to the next process that looks."""
@@ -43,7 +47,7 @@ def new(prefix: str, base: Path) -> PrivateFolder:
         lock = FileIO(folder / _LOCK, "w", opener=functools.partial(os.open, mode=0o600))
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.fstat(lock.fileno()).st_nlink:
-            return PrivateFolder(folder, lock)
+            return PrivateFolder(folder, lock, os.getpid())
         # Another process took it for a folder that was left behind, before it was locked.
         lock.close()
 
@@ -57,7 +61,7 @@ def sweep(prefix: str, base: Path) -> None:
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
             finally:
                 os.close(lock)
 
@@ -66,6 +70,17 @@ def sweep(prefix: str, base: Path) -> None:
 def sweep_once(prefix: str, base: Path) -> None:
     """`sweep`, with the first call of this process."""
     sweep(prefix, base)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder. Its lock goes last: one without a lock is not swept."""
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != _LOCK:
+                entry.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_own(folder: Path) -> bool:

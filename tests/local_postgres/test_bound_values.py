@@ -45,6 +45,13 @@ _FORMS = (
     "SELECT k FROM {t} WHERE c BETWEEN $1 AND $2",
     "SELECT k FROM {t} WHERE c NOT IN ($1, $2) OR k = 1",
     "UPDATE {t} SET n = n + 1 WHERE c {sign} $1",
+    "SELECT a.k, b.k FROM {t} AS a, {u} AS b WHERE a.c {sign} $1 AND b.c = $1",
+    "SELECT a.k, b.k FROM {t} AS a, {u} AS b WHERE (a.c, b.c) = ($1, $2) OR b.c {sign} $1",
+    "SELECT k, $1 AS v FROM {t} WHERE c {sign} $1",
+    "UPDATE {t} SET n = 0 WHERE c {sign} $1 OR EXISTS (SELECT 1 FROM {u} AS u WHERE u.c = $1)",
+    "SELECT k FROM {t} WHERE c IN ($1, 7, 1.5)",
+    "SELECT k FROM {t} WHERE c NOT IN (timestamp '2024-01-02', $1)",
+    "SELECT k FROM {t} WHERE c {sign} '7.014' OR c {sign} (($1))",
     "SELECT k, n FROM {t} WHERE (c, k) = ($1, 1)",
 )
 _DRAWN = cases(12)
@@ -66,7 +73,7 @@ def test_a_bound_value_has_the_type_of_its_column(twin: PostgresTwin, number: in
     dice, differences = generator(f"bound {number}"), []
     for _ in range(_DRAWN):
         sign, form = dice.choice(_SIGNS), dice.choice(_FORMS)
-        sql = form.format(t=f"t{number}", sign=sign)
+        sql = form.format(t=f"t{number}", u=f"t{dice.randrange(len(_STORED))}", sign=sign)
         values = dice.choices(_BOUND, k=2 if "$2" in sql else 1)
         for again in range(2):  # the second time by what was remembered of the first
             if how := twin.differs(sql, values):

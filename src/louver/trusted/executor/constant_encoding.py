@@ -22,7 +22,7 @@ from louver.wire.messages import Constant
 
 Evaluate = Callable[[str], pa.Array]
 """The value of a constant expression: an array of one element."""
-_WHOLE_NUMBER = re.compile(r"\(?(-?[0-9]+)\)?")
+_WHOLE_NUMBER = re.compile(r"\(*(-?[0-9]+)\)*")
 #: What is a whole number under any settings, and fits 64 bits: no engine need say which.
 _SURE_DIGITS = 18
 

@@ -126,6 +126,10 @@ class Session:
     def run(self, text: lexer.Text, parameters: list[object]) -> Answer:
         """Run one statement."""
         with in_own_words(text):
+            if len(text.parameters) > 1 and self.dialect.reads_off:
+                from louver.trusted.executor import typed_parameters
+
+                text = typed_parameters.said_once(self.context, text)
             return self.context.run(text, parameters)
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
@@ -300,31 +304,38 @@ def _repeated(
     tokens: Sequence[Token],
     parameters: list[object],
 ) -> Answer:
-    """Run a handler; again where another client wrote, or opened a layer, while it read."""
+    """Run a handler; again where another client wrote, or opened a layer, while it read; at last on
+    the layers that are open.
+    """
+
+    def whole() -> Answer:
+        return handler(context, text, tokens, parameters)
+
     if _is_repeatable(context, tokens):
-        return _outlasting(context, lambda: handler(context, text, tokens, parameters))
-    for _ in range(_ATTEMPTS - 1):
-        context.state.declined = False
+        return _outlasting(context, whole)
+    left = _ATTEMPTS
+    while True:
+        left, context.state.declined = left - 1, False
         try:
-            return handler(context, text, tokens, parameters)
+            return whole() if left else _without_openings(context, whole)
         except errors.VerificationError:
             if not _outrun(context):
                 raise
             if handler is dispatch.select:
                 from louver.trusted.executor import one_state
 
-                return one_state.in_snapshot(
-                    context, lambda: handler(context, text, tokens, parameters)
-                )
+                return one_state.in_snapshot(context, whole)
+            if not left:
+                raise
         except errors.OperationalError as error:
-            if error.code != "catalog.conflict":
+            if error.code != "catalog.conflict" or not left:
                 raise
             if context.state.declined:
-                break
+                left = 1
+                continue
             if context.in_transaction or handler is not dispatch.select:
                 raise
         seen_state.refresh(context)
-    return _without_openings(context, lambda: handler(context, text, tokens, parameters))
 
 
 def _is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:

@@ -120,6 +120,8 @@ impl Tree {
             }
             std::mem::swap(&mut nodes, &mut next);
         }
+        nodes.zeroize();
+        next.zeroize();
         out
     }
 

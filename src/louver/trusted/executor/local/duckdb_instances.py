@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from louver import errors, private_folders
 from louver.names import fold, quoted
+from louver.private_folders import PrivateFolder
 from louver.trusted.executor.local import arrow_values, object_texts, transaction_time
 from louver.trusted.executor.local.attached import Files
 from louver.trusted.executor.local.connection import DuckDBConnection, translated
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 Option = str | bool | int | float | list[str]
 #: The private directories of the engines that are open.
-LIVE: set[str] = set()
+LIVE: set[PrivateFolder] = set()
 _ROWS = "louver_rows"
 _PREFIX = "louver-home-"
 
@@ -60,7 +61,7 @@ class DuckDBInstances:
         private_folders.sweep_once(_PREFIX, base)
         self._own = private_folders.new(_PREFIX, base)
         self.directory = str(self._own.path)
-        LIVE.add(self.directory)
+        LIVE.add(self._own)
         self.binder = self._connect()
         self.workspace = self._connect()
         self._converter: duckdb.DuckDBPyConnection | None = None
@@ -87,7 +88,7 @@ class DuckDBInstances:
         for connection in self.instances:
             connection.close()
         self._own.remove()
-        LIVE.discard(self.directory)
+        LIVE.discard(self._own)
 
     def interrupt(self) -> None:
         """Stop the query that is finished now; may be called from another thread."""

@@ -7,7 +7,6 @@ The *binder* holds every declared table, empty, with constraints, views, types a
 from __future__ import annotations
 
 import atexit
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -395,5 +394,5 @@ def _closed_on_failure(engine: DuckDBLocalEngine) -> Iterator[None]:
 
 @atexit.register
 def _clean() -> None:
-    for directory in list(LIVE):
-        shutil.rmtree(directory, ignore_errors=True)
+    for folder in list(LIVE):
+        folder.remove()

@@ -62,6 +62,8 @@ def member(value: EncodedColumn, nodes: Sequence[exp.Expr], scope: Scope) -> Pre
     answer = value.answers("IN")
     if answer is None:
         return None
+    if spoken().reads_off and _has_common_type(nodes):
+        return None
     codes = [constant(value, node, answer[0], "=", scope) for node in nodes]
     known: list[Node] = [code for code in codes if code is not None]
     if len(known) != len(nodes):
@@ -69,6 +71,19 @@ def member(value: EncodedColumn, nodes: Sequence[exp.Expr], scope: Scope) -> Pre
     listed = ", ".join(f"⟦{index}⟧" for index in range(1, len(known) + 1))
     node = Sql(f"⟦0⟧ IN ({listed})", (value.node(answer[0]), *known))
     return _decided(value, answer, node, scope)
+
+
+def _has_common_type(nodes: Sequence[exp.Expr]) -> bool:
+    """Whether parameters of a list have the type that PostgreSQL finds for all of it, which need
+    not be the column's.
+    """
+    bare = [node.unnest() for node in nodes]
+    others = [node for node in bare if not placeholders.is_placeholder(node)]
+    untyped = (
+        isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and "." not in node.name)
+        for node in others
+    )
+    return len(others) < len(bare) and not all(untyped)
 
 
 def ordered_constant(
@@ -207,13 +222,13 @@ def constant(
     text = constant_text(node, scope, texts_open=True)
     if text is None or scope.describe is None:
         return None
-    bare = node.this if isinstance(node, exp.Paren) else node
+    bare = node.unnest()
     is_string = isinstance(bare, exp.Literal) and bare.is_string
     if isinstance(bare, exp.Null) or (is_string and value.type != "VARCHAR"):
         # A string, or NULL, of no type of its own takes the column's.
-        text = f"CAST({text} AS {spoken().own_type(value.type)})"
+        text = f"CAST({text} AS {_type_beside(value.type)})"
     if spoken().reads_off and (of_column := _bare(bare, scope)) is not None:
-        text = f"CAST({spoken().string(of_column)} AS {spoken().own_type(value.type)})"
+        text = f"CAST({spoken().string(of_column)} AS {_type_beside(value.type)})"
     type_ = _type_of(_filled(text, scope), scope)
     if not type_ or not _comparable(value.type, type_):
         return None
@@ -317,6 +332,14 @@ def written(value: object) -> str | None:
             # Four digits: PostgreSQL reads fewer as a year of this century or the last.
             return f"CAST('{value.isoformat()}' AS DATE)"
     return None
+
+
+def _type_beside(column: str) -> str:
+    """The type that a constant of none of its own has beside a column: in PostgreSQL's language it
+    is not rounded to the column's digits.
+    """
+    own = spoken().own_type(column)
+    return own.partition("(")[0] if spoken().reads_off else own
 
 
 def _bare(node: exp.Expr, scope: Scope) -> str | None:

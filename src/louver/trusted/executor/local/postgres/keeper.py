@@ -42,6 +42,9 @@ def main(words: list[str]) -> None:
         _end(server)
         import shutil
 
+        # What is locked is swept by the next process that starts, so the lock goes last.
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -95,7 +95,9 @@ def _item(value: object) -> str:
 
 
 _TEXTS: tuple[tuple[Any, Callable[[Any], str]], ...] = (
-    (bool, lambda value: "t" if value else "f"), (int, str), (float, repr), (Decimal, str),
+    (bool, lambda value: "t" if value else "f"), (int, str),
+    # Not the value's own repr: numpy's numbers are floats too.
+    (float, lambda value: repr(float(value))), (Decimal, str),
     (datetime, str), (date, str), (time, str), (timedelta, _interval), (UUID, str),
     ((bytes, bytearray, memoryview), _bytes), (dict, json.dumps), ((list, tuple), _array),
 )  # fmt: skip
