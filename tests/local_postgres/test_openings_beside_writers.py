@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+import louver
+from louver.trusted.executor import spot_check
+from tests import shared
 from tests.local_postgres.twin import PostgresTwin
+from tests.postgres import servers
 
 #: Far less than a lock is waited for.
 LIMIT_S = 10.0
@@ -65,3 +70,31 @@ def test_a_transaction_that_did_nothing_commits(
         first.both("CREATE TABLE meanwhile (a integer ENC)")
         first.both("DROP TABLE meanwhile")
         assert not second.differs("COMMIT")
+
+
+def test_a_layer_that_another_client_opens_during_the_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rows of the sample are of an epoch that only the newer catalog knows, in which the layer
+    is open: nothing was tampered with.
+    """
+    url = servers.database_url("checked_meanwhile")
+    keys = str(shared.key_file())
+    first = louver.connect(url, keys, "cryptdb", language="postgres")
+    first.execute("CREATE TABLE t (k int, a int ENC)")
+    other = louver.connect(url, keys, "cryptdb", language="postgres")
+    sample, met = spot_check._sample, list[str]()
+
+    def meanwhile(*given: Any) -> Any:
+        if not met:
+            met.append("once")
+            other.execute("INSERT INTO t SELECT i, i % 1000 FROM generate_series(1001, 1900) i")
+            assert len(other.execute("SELECT k FROM t WHERE a = 5").fetchall()) == 2
+        return sample(*given)
+
+    first.execute("INSERT INTO t SELECT i, i FROM generate_series(3, 60) i")
+    monkeypatch.setattr(spot_check, "_sample", meanwhile)
+    assert sorted(first.execute("SELECT k FROM t WHERE a = 5").fetchall()) == [(5,), (1005,)]
+    assert met
+    first.close()
+    other.close()

@@ -315,11 +315,12 @@ def _repeated(
         return _outlasting(context, whole)
     left = _ATTEMPTS
     while True:
-        left, context.state.declined = left - 1, False
+        left, version = left - 1, context.catalog.version
+        context.state.declined = False
         try:
             return whole() if left else _without_openings(context, whole)
         except errors.VerificationError:
-            if not _outrun(context):
+            if not _outrun(context, version):
                 raise
             if handler is dispatch.select:
                 from louver.trusted.executor import one_state
@@ -361,11 +362,11 @@ def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
     end = time.monotonic() + context.patience_s
     longest_ms = _FIRST_WAIT_MS
     while True:
-        context.state.declined = False
+        context.state.declined, version = False, context.catalog.version
         try:
             return run()
         except errors.VerificationError:
-            if time.monotonic() > end or not _outrun(context):
+            if time.monotonic() > end or not _outrun(context, version):
                 raise
         except errors.OperationalError as error:
             if time.monotonic() > end or error.code != "catalog.conflict":
@@ -377,11 +378,13 @@ def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
         seen_state.refresh(context)
 
 
-def _outrun(context: Context) -> bool:
-    """Whether what looked like tampering may be rows that another client wrote meanwhile."""
+def _outrun(context: Context, version: int) -> bool:
+    """Whether what looked like tampering may be what another client did meanwhile, since a version
+    of the catalog: rows of a new epoch may have had the session read a newer one.
+    """
     if context.in_transaction:
         return False
-    return context.store.current_version() != context.catalog.version
+    return context.store.current_version() != version
 
 
 def _without_openings(context: Context, run: Callable[[], Answer]) -> Answer:
