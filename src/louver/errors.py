@@ -64,6 +64,8 @@ class Error(Exception):
         self.detail = detail
         #: SQLSTATE, where PostgreSQL as the local engine raised it
         self.sqlstate = ""
+        #: whether it was worded for the local engine, which has not met the key itself
+        self.is_reworded = False
 
     def __str__(self) -> str:
         return f"{self.message}\n  fix: {self.fix}" if self.fix else self.message

@@ -137,15 +137,15 @@ def verb_place(words: Words) -> int:
     return min(places)
 
 
-_DUPLICATE, _NAMED = "23505", 'unique constraint "'
+_DUPLICATE = "23505"
 
 
 def is_key_of_conflict(words: Words, error: errors.Error) -> bool:
     """Whether the server's refusal of a key is of one that ON CONFLICT is about: rows with it are
-    there, and the transaction does not see them. The local engine names the constraint, for it has
-    met the key in rows that the transaction sees.
+    there, and the transaction does not see them. What the local engine says by itself is of rows
+    that the transaction sees.
     """
-    if error.sqlstate not in ("", _DUPLICATE) or _NAMED in str(error):
+    if error.sqlstate not in ("", _DUPLICATE) or (error.sqlstate and not error.is_reworded):
         return False
     first = words.find("CONFLICT") + 1
     if not first or words.tokens[first].text != "(":

@@ -96,7 +96,7 @@ def broken(message: str, said: str = "", state: str = "23000") -> errors.Error:
     """PostgreSQL's error for a broken constraint, which it did not find itself."""
     detail = f"{message}\nDETAIL:  {said}" if said else message
     failure = errors.make("postgres.constraint", detail=detail)
-    failure.sqlstate = state
+    failure.sqlstate, failure.is_reworded = state, True
     return failure
 
 
