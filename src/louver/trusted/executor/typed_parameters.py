@@ -7,12 +7,15 @@ it stands again. Here every place is evaluated by itself, so each says the type.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import count
 
 from louver import errors
 from louver.names import keyword
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_types import own_type
+from louver.trusted.planner.sql.tokenizer import lexemes
 
 _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES")
 #: What the engine says where it finds no type.
@@ -45,13 +48,29 @@ def said_once(context: Context, text: lexer.Text) -> lexer.Text:
     return known[key]
 
 
+def _are_alike(context: Context, text: lexer.Text, types: Sequence[str]) -> bool:
+    """Whether each place would have its parameter's type also by itself."""
+    numbers = count(1)
+    apart = "".join(
+        f"${next(numbers)}" if match is not None and match["numbered"] else piece
+        for match, piece in lexemes(text.home)
+    )
+    try:
+        alone, _ = context.local.statements.prepared(apart, ())
+    except errors.Error:
+        return False
+    return list(alone) == [types[int(number) - 1] for number in text.parameters]
+
+
 def _typed(context: Context, text: lexer.Text, places: Counter[int | str]) -> lexer.Text:
     types, columns = context.local.statements.prepared(text.home, ())
+    if _are_alike(context, text, types):
+        return text
     # Where the engine finds none, a value has the type that it brings along.
     casts = {
         str(number): f"CAST(${number} AS {types[int(number) - 1]})"
-        for number, count in places.items()
-        if count > 1 and types[int(number) - 1] != _UNTYPED
+        for number, places_of_it in places.items()
+        if places_of_it > 1 and types[int(number) - 1] != _UNTYPED
     }
     if not casts:
         return text
