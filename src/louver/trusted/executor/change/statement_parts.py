@@ -166,7 +166,9 @@ def _is_set(words: Words, position: int, names: list[str]) -> bool:
     before, *behind = (fold(token.text) for token in words.tokens[position - 1 : position + 5])
     if before == "." or behind[0] not in names:
         return False
-    return behind[1:5] != ["=", "excluded", ".", behind[0]]
+    after = [fold(token.text) for token in words.tokens[position + 5 : position + 6]]
+    is_whole = not after or after[0] in (",", "where", "returning")
+    return not is_whole or behind[1:5] != ["=", "excluded", ".", behind[0]]
 
 
 def qualified(words: Words, position: int) -> tuple[str, str, int]:
