@@ -245,7 +245,8 @@ _TEXTS = (
     ("UPDATE t SET v = upper(v), c = $1 WHERE id = $2", "vk"),
     ("UPDATE t SET v = $1 WHERE id = $2 AND n > 3", "vk"),
     ("UPDATE t SET n = $1 WHERE id IN ($2, $3)", "nkk"),
-    ("UPDATE t SET id = id + 1 WHERE id IN ($1, $2)", "kk"),
+    # Beyond the keys that are drawn: which of two neighbours comes first is not said.
+    ("UPDATE t SET id = id + 20 WHERE id IN ($1, $2)", "kk"),
     ("INSERT INTO t (id, n, v, p, u) VALUES ($1, $2, $3, 'q', $4)", "knvk"),
     ("INSERT INTO t (id, n) VALUES ($1, $2)"
      " ON CONFLICT (id) DO UPDATE SET n = excluded.n", "kn"),
