@@ -57,18 +57,21 @@ def split(sql: str, names: frozenset[str] = frozenset()) -> list[Text]:
 
 
 def comes_again(text: str, longest: int = _LONGEST_KEPT) -> bool:
-    """Whether a text with placeholders may come again: one with other constants too rarely does."""
-    return len(text) <= longest and _WRITTEN_OUT.search(text) is None
+    """Whether what is found out about a text with placeholders is worth its memory."""
+    return len(text) <= longest
 
 
 def cached(function: Callable[..., Done]) -> Callable[..., Done]:
     """What a function finds out about a text, of many short ones and of few long ones. The text is
-    its first argument, and the language that is spoken the second.
+    its first argument, and the language that is spoken the second. Texts with constants may come
+    once only, and push out no others.
     """
-    short, long = lru_cache(256)(function), lru_cache(8)(function)
+    short, long, written = lru_cache(256)(function), lru_cache(8)(function), lru_cache(64)(function)
 
     def known(text: str, *more: object) -> Done:
-        return (short if len(text) <= _LONGEST_KEPT else long)(text, spoken(), *more)
+        if len(text) > _LONGEST_KEPT:
+            return long(text, spoken(), *more)
+        return (written if _WRITTEN_OUT.search(text) else short)(text, spoken(), *more)
 
     return known
 
@@ -188,11 +191,11 @@ def blanked(comment: str) -> str:
 def tokens(text: str) -> list[Token]:
     """Sqlglot's tokens of a text; raises ``sql.syntax`` where it cannot be cut into tokens."""
     again = PARAMETER_PREFIX in text and comes_again(text)
-    return list(_tokens_again(spoken(), text)) if again else _tokens(text)
+    return list(_tokens_again(text)) if again else _tokens(text)
 
 
-@lru_cache(maxsize=256)
-def _tokens_again(_: Dialect, text: str) -> tuple[Token, ...]:
+@cached
+def _tokens_again(text: str, _: Dialect) -> tuple[Token, ...]:
     return tuple(_tokens(text))
 
 
