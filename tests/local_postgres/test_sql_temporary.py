@@ -140,3 +140,42 @@ def test_types_of_rows_beside_temporary_tables(twin: PostgresTwin) -> None:
         assert getattr(own.error, "code", "") == "sql.unsupported", sql
     for sql in ("SELECT (NULL::missing).a", "SELECT 'missing'::regtype", "SELECT 't'::regtype"):
         twin.run(sql)
+
+
+def test_parts_of_a_query_change_temporary_tables(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TEMP TABLE y (a int PRIMARY KEY, b text)", "CREATE TEMP TABLE gone (a int)",
+        "CREATE TABLE s (a int ENC, n int)", "INSERT INTO s VALUES (1, 1), (2, 2), (30, 3)",
+        "INSERT INTO y SELECT g, 'r' || g FROM generate_series(1, 10) g",
+        "WITH t AS (INSERT INTO y VALUES (11), (12) RETURNING *) SELECT * FROM t ORDER BY a",
+        "WITH t AS (UPDATE y SET a = a + 100 WHERE a < 4 RETURNING a) SELECT sum(a), count(*) FROM t",
+        "WITH t AS (DELETE FROM y WHERE a < 7 RETURNING *) INSERT INTO gone SELECT a FROM t",
+        "WITH t AS (DELETE FROM gone RETURNING a) INSERT INTO y SELECT -a, 'back' FROM t"
+        " RETURNING a", "WITH t AS (INSERT INTO gone VALUES (0)) VALUES (false)",
+        "WITH t AS (INSERT INTO gone VALUES (1)) SELECT * FROM t",
+        "WITH t AS (INSERT INTO y VALUES (7, 'k') ON CONFLICT (a) DO UPDATE SET b = 'met'"
+        " RETURNING *) SELECT * FROM t", "WITH t AS (INSERT INTO y VALUES (7)) SELECT 1",
+        "WITH t AS (DELETE FROM gone RETURNING a), u AS MATERIALIZED (INSERT INTO gone SELECT a + 5"
+        " FROM t RETURNING a) SELECT s.a, u.a FROM s, u ORDER BY 1, 2",
+        "WITH t AS (INSERT INTO gone SELECT a FROM s RETURNING a) SELECT count(*) FROM t, s",
+        "BEGIN", "WITH t AS (DELETE FROM y RETURNING a) SELECT count(*) FROM t",
+        "DECLARE c CURSOR FOR WITH t AS (DELETE FROM gone RETURNING a) SELECT a FROM t",
+        "ROLLBACK", "SELECT * FROM y ORDER BY a", "SELECT a FROM gone ORDER BY a",
+    ):  # fmt: skip
+        twin.run(sql)
+    # What is in the table depends on columns of another, and stored tables are changed elsewhere.
+    for sql, code in (
+        ("INSERT INTO s (n) SELECT a FROM gone", "leak.flow"),
+        ("WITH t AS (DELETE FROM s RETURNING a) SELECT * FROM t, gone", "postgres.refused"),
+        ("WITH t AS (DELETE FROM gone RETURNING a) DELETE FROM s", "postgres.refused"),
+        ("WITH t AS (DELETE FROM gone RETURNING a), u AS (DELETE FROM s RETURNING a)"
+         " SELECT * FROM t", "postgres.refused"),
+        ("WITH t AS (DELETE FROM gone RETURNING a) INSERT INTO s SELECT a FROM t",
+         "postgres.refused"),
+        ("PREPARE q AS WITH t AS (DELETE FROM gone RETURNING a) SELECT a FROM t",
+         "postgres.refused"),
+    ):  # fmt: skip
+        own = twin.on_louver(sql)
+        assert own.error is not None
+        assert own.error.code == code, sql
+    twin.run("SELECT * FROM s, gone ORDER BY s.a, gone.a")

@@ -207,6 +207,7 @@ def require_temporary(context: Context, tokens: Sequence[Token]) -> None:
             "TABLE" in words[:4]
             and brackets[:2] == ["(", ")"]
             and words[words.index("(") + 1] == ")"
+            and "AS" not in words[: words.index("(")]
         ):
             raise errors.make("sql.unsupported", statement="A TEMP table without columns")
         return

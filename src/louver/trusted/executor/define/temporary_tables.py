@@ -28,6 +28,7 @@ from louver.trusted.planner.write.values import unknown_rows
 _BEFORE_NAME = frozenset(("INTO", "FROM", "TABLE", "IF", "EXISTS", "OR", "REPLACE", "IGNORE"))
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
 _VERBS = _CHANGES | {"TRUNCATE", "DROP", "ALTER", "COPY"}
+_BEFORE_QUERY = ("AS", "MATERIALIZED")
 _UNDERSTOOD = {"this", "expression", "kind", "properties", "replace", "exists"}
 _DEFINES = frozenset(("CREATE", "DROP", "ALTER"))
 
@@ -55,7 +56,11 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
         raise errors.make("table.temporary", table=tokens[-1].text)
     if verb == "WITH":
         verb = select.changes(tokens)
-        at = next((i for i, t in enumerate(tokens) if keyword(t.text) == verb), 0) if verb else 0
+        at = _verb_at(tokens, verb) if verb else 0
+        if within := _changes_within(tokens):
+            # Rows of stored tables are changed elsewhere.
+            every = [*within, at] if verb else within
+            return all(_name(tokens, position + 1) in known.names for position in every)
     if verb == "CREATE":
         words = [keyword(token.text) for token in tokens]
         at = words.index("ON") if "INDEX" in words[:3] and "ON" in words else 0
@@ -63,6 +68,26 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
     if verb == "DROP" and keyword(tokens[1].text if tokens[1:] else "") == "INDEX":
         return known.has_index(_name(tokens, 2))
     return verb in _VERBS and _name(tokens, at + 1) in known.names
+
+
+def _verb_at(tokens: Sequence[Token], verb: str) -> int:
+    """Where the change behind WITH begins, outside of brackets."""
+    depth = 0
+    for position, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and keyword(token.text) == verb:
+            return position
+    return 0
+
+
+def _changes_within(tokens: Sequence[Token]) -> list[int]:
+    """Where the changes of a WITH begin that are queries of it."""
+    words = [keyword(token.text) for token in tokens]
+    return [
+        at
+        for at in range(2, len(words))
+        if words[at] in _CHANGES and words[at - 1] == "(" and words[at - 2] in _BEFORE_QUERY
+    ]
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
@@ -133,7 +158,11 @@ def change(
             context.catalog, name, held, fresh=name == anew, plain=plain
         )
     context.state.flows.clear()
-    if any(keyword(token.text) == "RETURNING" for token in tokens):
+    returns = any(keyword(token.text) == "RETURNING" for token in tokens)
+    if home.dialect.has_own_statements:
+        # Of a query whose parts change rows as well.
+        returns = bool(home.last_columns)
+    if returns:
         return Answer(rows, home.last_columns, rows.num_rows)
     if context.local.dialect.has_own_statements and keyword(tokens[0].text) == "TRUNCATE":
         return Answer()

@@ -250,10 +250,17 @@ class Statements(Protocol):
         """
         return False
 
-    def refused(self, _sql: str, *, draws: bool = True) -> str:  # noqa: ARG002 - others look at it
+    def refused(
+        self,
+        _sql: str,
+        *,
+        draws: bool = True,  # noqa: ARG002 - others look at it
+        temporary: bool = False,  # noqa: ARG002 - as above
+    ) -> str:
         """What a query or change does, or asks for, that is of the engine that runs it, and so not
         to be had of a local one: its name for the user. "" of none. ``draws``: whether it is known
-        that it draws from sequences; else it must not.
+        that it draws from sequences; else it must not. ``temporary``: a part of it may change
+        rows where all that it changes are temporary tables.
         """
         return ""
 

@@ -15,6 +15,7 @@ from sqlglot.tokens import Token, TokenType
 from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import temporary_tables
 from louver.trusted.executor.postgres import lock_clause
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write import sequence_draws
@@ -42,10 +43,16 @@ class _Shapes:
 
 
 def require(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], *, locking: bool = False
+    context: Context,
+    text: lexer.Text,
+    tokens: Sequence[Token],
+    *,
+    locking: bool = False,
+    running: bool = False,
 ) -> None:
     """Raise for a query or change that does more, or other things, than Louver does of it;
-    ``locking``: it is run as a statement, so that a query may lock rows (`row_locks`).
+    ``locking``: it is run as a statement, so that a query may lock rows (`row_locks`);
+    ``running``: it runs now, so that its parts may change TEMP tables, as all of it then does.
     """
     word = keyword(tokens[0].text) if tokens else ""
     own = word == "SELECT" and lock_clause.locks(tokens)
@@ -62,10 +69,15 @@ def require(
     if key in shapes.known:
         return
     draws = sequence_draws.draws(context.catalog, tokens)
-    feature = local.statements.refused(_without_locks(context, text, tokens), draws=draws)
+    temporary = running and word == "WITH" and context.has_temporary
+    temporary = temporary and temporary_tables.is_target(context, tokens)
+    feature = local.statements.refused(
+        _without_locks(context, text, tokens), draws=draws, temporary=temporary
+    )
     if feature:
         raise errors.make("postgres.refused", statement=feature)
-    shapes.known.add(key)
+    if not temporary:
+        shapes.known.add(key)
 
 
 def _without_locks(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> str:

@@ -151,7 +151,7 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     if word in _DEFINITIONS:
         _require_query_within(context, text, tokens)
     if not server_calls.is_call(tokens):
-        admitted.require(context, text, tokens, locking=True)
+        admitted.require(context, text, tokens, locking=True, running=True)
 
 
 def ran(context: Context, tokens: Sequence[Token]) -> None:

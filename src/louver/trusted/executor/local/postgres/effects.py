@@ -75,14 +75,18 @@ class Reach(Protocol):
     def functions(self) -> tuple[Called, ...]: ...
     @property
     def is_known(self) -> bool: ...
+    @property
+    def changes_temporary(self) -> bool: ...
 
 
-def refused(reach: Reach, is_quiet: Callable[[str], bool]) -> str:
+def refused(
+    reach: Reach, is_quiet: Callable[[str], bool], *, temporary: bool = False
+) -> str:
     """See `Statements.refused`. ``is_quiet`` judges a function in SQL whose body is a string, which
     the analyser does not read, by its name.
     """
     read = reach.read
-    if read.modifies_within:
+    if read.modifies_within and not (temporary and reach.changes_temporary):
         return "A statement that changes rows within a query, by WITH or by a function,"
     if read.locks:
         return "SELECT FOR UPDATE, and other locks of rows,"

@@ -32,6 +32,8 @@ _FUNCTIONS = frozenset({
     ":funcid", ":opfuncid", ":aggfnoid", ":winfnoid", ":tsmhandler",
 })  # fmt: skip
 _OPERATORS = frozenset({":opno"})
+#: Nodes that name a relation with what it must be permitted, INSERT, UPDATE or DELETE among that.
+_RELATION, _CHANGING = frozenset({"RANGETBLENTRY", "RTEPERMISSIONINFO"}), 1 | 4 | 8
 _SELECT, _ROW_MARK = "1", "ROWMARKCLAUSE"
 #: CURRENT_CATALOG's number among the values that SQL has words for.
 _CURRENT_CATALOG = "13"
@@ -52,6 +54,10 @@ class Read:
     is_known: bool = True
     #: whether a part of it, such as one of WITH, changes rows
     modifies_within: bool = False
+    #: whether a function or view that it names changes rows
+    calls_changes: bool = False
+    #: the relations that it changes
+    written: set[int] = field(default_factory=set)
     #: whether it locks rows that it reads
     locks: bool = False
     #: whether it reads columns that PostgreSQL has in every table, such as ctid
@@ -60,6 +66,8 @@ class Read:
     names_database: bool = False
     #: how many queries were met
     queries: int = 0
+    #: the relation of the node that is read
+    relation: int = 0
 
     def add(self, other: Read) -> None:
         """What another one reads too."""
@@ -68,7 +76,9 @@ class Read:
         self.operators |= other.operators
         self.types |= other.types
         self.is_known &= other.is_known
-        self.modifies_within |= other.modifies_within or not other.only_selects
+        self.calls_changes |= other.modifies_within or not other.only_selects
+        self.modifies_within |= self.calls_changes
+        self.written |= other.written
         self.locks |= other.locks
         self.reads_system |= other.reads_system
         self.names_database |= other.names_database
@@ -115,8 +125,11 @@ def _take(results: Read, label: str, name: str, word: str) -> None:
         results.names_database |= word == _CURRENT_CATALOG
     if not word.isdecimal() or word == "0":
         return
-    if label == "RANGETBLENTRY" and name == ":relid":
+    if label in _RELATION and name == ":relid":
+        results.relation = int(word)
         results.relations.add(int(word))
+    elif label in _RELATION and name == ":requiredPerms" and int(word) & _CHANGING:
+        results.written.add(results.relation)
     elif name in _FUNCTIONS:
         results.functions.add(int(word))
     elif name in _OPERATORS:

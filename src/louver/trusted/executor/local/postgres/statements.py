@@ -83,6 +83,8 @@ class Reach:
     read: Read
     relations: frozenset[tuple[str, str]]
     functions: tuple[Called, ...]
+    #: whether all that it changes, by itself, are temporary tables
+    changes_temporary: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -158,12 +160,14 @@ class PostgresStatements(Statements):
             with suppress(errors.Error), self._binder.guarded():
                 self._binder.execute(f"DEALLOCATE {_BODY}")
 
-    def refused(self, sql: str, *, draws: bool = True) -> str:
+    def refused(self, sql: str, *, draws: bool = True, temporary: bool = False) -> str:
         """See `Statements`."""
         try:
             reach = self.reach(sql, users_only=True)
             drawn = "" if draws else effects.drawing(reach)
-            return drawn or effects.refused(reach, partial(bodies.only_computes, self._binder))
+            return drawn or effects.refused(
+                reach, partial(bodies.only_computes, self._binder), temporary=temporary
+            )
         except errors.Error as error:
             return effects.of_utility(error)
 
@@ -199,10 +203,16 @@ class PostgresStatements(Statements):
             whole = node_tree.read(self._tree(sql))
             relations: dict[int, tuple[str, str]] = {}
             functions: dict[int, Called] = {}
+            temporary: set[int] = set()
             while True:
-                opened = self._opened(whole, relations, functions, users_only=users_only)
+                opened = self._opened(
+                    whole, relations, functions, temporary, users_only=users_only
+                )
                 if not opened:
-                    return Reach(whole, frozenset(relations.values()), tuple(functions.values()))
+                    return Reach(
+                        whole, frozenset(relations.values()), tuple(functions.values()),
+                        not whole.calls_changes and whole.written <= temporary,
+                    )  # fmt: skip
                 for text in opened:
                     whole.add(node_tree.read(text))
 
@@ -211,14 +221,17 @@ class PostgresStatements(Statements):
         whole: Read,
         relations: dict[int, tuple[str, str]],
         functions: dict[int, Called],
+        temporary: set[int],
         *,
         users_only: bool,
     ) -> list[str]:
         """Look up what is new; the trees of what is a view, or a function with a tree."""
         opened = []
         whole.functions |= {int(oid) for (oid,) in self._of(_OPERATORS, whole.operators)}
-        for oid, schema, name, _, rule in self._of(_RELATIONS, whole.relations - {*relations}):
+        for oid, schema, name, kind, rule in self._of(_RELATIONS, whole.relations - {*relations}):
             relations[oid] = schema, name
+            if (schema, kind) == ("pg_temp", "r"):
+                temporary.add(oid)
             opened += [rule] if rule and not (users_only and oid < _FIRST_OF_USERS) else []
         for row in self._of(_CALLED, whole.functions - {*functions}):
             functions[row[0]] = Called(*row)
