@@ -58,6 +58,12 @@ def create(
         from louver.trusted.executor.define import temporary_endings
 
         return temporary_endings.create(context, text, tokens, parameters, start.target[1])
+    if temporary_objects.implied(context, start, text.home, home_values(text, parameters)):
+        # No placeholder precedes the word, so both texts are alike up to there.
+        at = tokens[[keyword(token.text) for token in tokens].index(start.kind)].start
+        said = [f"{sql[:at]}TEMP {sql[at:]}" for sql in (text.home, text.plain)]
+        text = lexer.Text(*said, text.parameters)
+        return create(context, text, lexer.tokens(text.plain), parameters, given)
     position = temporary_objects.resolved(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)
     kind = "MACRO TABLE" if table_macro else start.kind
@@ -172,14 +178,11 @@ def _at_home(
         objects.name_functions(catalog, change)
         objects.forget(context, catalog, change.removed)
         objects.refresh(context, catalog, change.altered)
-        for item in catalog.objects:
-            temporary_objects.require_without_tables(context, item)
         for key, schema, name in change.added:
             kind = "MACRO" if key == "MACRO TABLE" else key
             postgres_forms.require_kind(context, start, kind)
             item = objects.printed(context, HomeObject(kind, schema, name, text.home))
             postgres_forms.require_body(context, item)
-            temporary_objects.require_without_tables(context, item)
             objects.remember(context, catalog, item)
         if table is not None:
             from louver.trusted.executor.define import tagging

@@ -77,11 +77,11 @@ def _ended(context: Context, *, committed: bool) -> None:
         for name, action in own.actions.items()
         if name in context.local.temporary.names
     }
-    for action, verb in (("DELETE", "TRUNCATE"), ("DROP", "DROP TABLE")):
+    for action, verb, behind in (("DELETE", "TRUNCATE", ""), ("DROP", "DROP TABLE", " CASCADE")):
         named = [name for name, wanted in own.actions.items() if wanted == action]
         if named and committed:
             listed = ", ".join(f"pg_temp.{quoted(name)}" for name in named)
-            (text,) = lexer.split(f"{verb} {listed}")
+            (text,) = lexer.split(f"{verb} {listed}{behind}")
             temporary_tables.change(context, text, lexer.tokens(text.plain), [])
 
 

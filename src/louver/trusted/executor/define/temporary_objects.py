@@ -53,16 +53,37 @@ def resolved(context: Context, start: head.Head) -> tuple[str, str]:
     return TEMPORARY, name
 
 
-def require_without_tables(context: Context, item: HomeObject) -> None:
-    """Refuse a temporary view of a temporary table where its engine would not keep it: there the
-    table is made anew by every change of what is temporary.
+def implied(context: Context, start: head.Head, sql: str, parameters: Parameters) -> bool:
+    """Whether a view is temporary although that is not said, as PostgreSQL has it of one that
+    reads something temporary.
     """
+    prints = context.local.dialect.prints_objects
+    if start.kind != "VIEW" or start.temporary or len(start.name) > 1 or not prints:
+        return False
+    if not objects.has_temporary(context):
+        return False
+    with constraint_check.rehearsal(context) as connection:
+        before = context.local.schema.snapshot(macros=False)
+        connection.execute(sql, parameters)
+        change = objects.compare(before, context.local.schema.snapshot(macros=False))
+    return are([*change.added, *change.altered])
+
+
+def over_tables(context: Context, name: str) -> bool:
+    """Whether a folded name is that of a temporary view of nothing but temporary tables."""
+    if name not in views_of(context) or not context.local.dialect.prints_objects:
+        return False
+    every, read = reached(context.catalog, {name})
+    stored = {table for _, table in context.catalog.tables}
+    return context.local.temporary.mentioned(every) and stored.isdisjoint(every) and all(
+        item.kind == "VIEW" and item.temporary for item in read
+    )
+
+
+def have_views(context: Context) -> bool:
+    """Whether any temporary view reads temporary tables."""
     own = context.local.temporary
-    if not (item.temporary and item.kind == "VIEW" and context.local.dialect.prints_objects):
-        return
-    if own.mentioned(names_of(lexer.tokens(item.sql))):
-        statement = "A view of a TEMP table (write its query instead)"
-        raise errors.make("sql.unsupported", statement=statement)
+    return any(own.mentioned(reached(context.catalog, {name})[0]) for name in views_of(context))
 
 
 def views_of(context: Context) -> set[str]:

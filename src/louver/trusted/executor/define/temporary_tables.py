@@ -17,12 +17,18 @@ from louver.trusted.executor import federation, select, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import postgres_forms
-from louver.trusted.executor.define.temporary_objects import views_of
+from louver.trusted.executor.define.temporary_objects import (
+    changing,
+    have_views,
+    over_tables,
+    views_of,
+)
+from louver.trusted.executor.schema import objects
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.sql import declarations as declare
 from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar, relation, sequence_draws
-from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, tables_named
+from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, reached, tables_named
 from louver.trusted.planner.write.values import unknown_rows
 
 _BEFORE_NAME = frozenset(("INTO", "FROM", "TABLE", "IF", "EXISTS", "OR", "REPLACE", "IGNORE"))
@@ -67,7 +73,10 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
         verb = "ALTER" if at else ""
     if verb == "DROP" and keyword(tokens[1].text if tokens[1:] else "") == "INDEX":
         return known.has_index(_name(tokens, 2))
-    return verb in _VERBS and _name(tokens, at + 1) in known.names
+    name = _name(tokens, at + 1)
+    return verb in _VERBS and (
+        name in known.names or (verb in _CHANGES and over_tables(context, name))
+    )
 
 
 def _verb_at(tokens: Sequence[Token], verb: str) -> int:
@@ -129,7 +138,20 @@ def change(
     if federation.mentions(context, tokens):
         statement = "A change of a TEMP table that reads attached tables"
         raise errors.make("sql.unsupported", statement=statement)
-    home, words = context.local, names_of(tokens)
+    if keyword(tokens[0].text) in ("ALTER", "DROP") and have_views(context):
+        with changing(context, local=True) as catalog:
+            # What becomes of views of the table is read off the binder's.
+            change_of_views = objects.run(context, text.home)
+            objects.forget(context, catalog, change_of_views.removed)
+            objects.refresh(context, catalog, change_of_views.altered)
+            return _changed(context, text, tokens, parameters, fresh)
+    return _changed(context, text, tokens, parameters, fresh)
+
+
+def _changed(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object], fresh: str
+) -> Answer:
+    home, words = context.local, reached(context.catalog, names_of(tokens))[0]
     reads = Reads(context.catalog, trees.parse(text.plain), tokens, None, context.state.origins)
     definitions = lexer.tokens(" ".join(home.temporary.texts(words)))
     if not _declares(reads.tree):

@@ -45,6 +45,9 @@ class Instances(Protocol):
     binder: PostgresConnection
     workspace: PostgresConnection
 
+    def remake_views(self) -> None:
+        """Have the temporary views again that went with tables which were made anew."""
+
 
 class PostgresTemporary(CarriedTables):
     """The temporary tables of both."""
@@ -131,6 +134,7 @@ class PostgresTemporary(CarriedTables):
             for sql in indexes.values():
                 connection.execute(sql)
         self.names = frozenset(map(fold, tables))
+        self.home.remake_views()
         for literal in self._positions():
             if (last := self._drawn.get(literal)) is not None:
                 # `currval` is known as well.
@@ -146,6 +150,7 @@ class PostgresTemporary(CarriedTables):
         for sql in (*tables.values(), *indexes.values()):
             _run(self.home.binder, sql)
         self.names = frozenset(map(fold, tables))
+        self.home.remake_views()
 
     def fill(self, words: Collection[str]) -> None:
         """Put the rows of those that a statement names into the binder too, within a transaction
