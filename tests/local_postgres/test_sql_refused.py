@@ -41,7 +41,7 @@ def twin() -> Iterator[PostgresTwin]:
     "PREPARE q AS WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
     "CREATE FUNCTION removes() RETURNS void LANGUAGE sql BEGIN ATOMIC DELETE FROM t; SELECT 1; END",
     "CREATE FUNCTION hidden() RETURNS integer LANGUAGE sql AS 'DELETE FROM t; SELECT 1'",
-    "SELECT * INTO other FROM t", "SELECT 1 AS a INTO TEMP other",
+    "SELECT 1 FROM (SELECT 1 AS a INTO other) AS s", "SELECT 1 AS a INTO UNLOGGED other",
     # what another session, or the server, would have to see
     "SELECT pg_advisory_lock(1) FROM t", "SELECT pg_try_advisory_xact_lock(1, 2) FROM t",
     "SELECT pg_notify('channel', a) FROM t", "SELECT lo_create(0)", "SELECT lo_unlink(1)",
@@ -73,7 +73,10 @@ def twin() -> Iterator[PostgresTwin]:
     "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION adds()",
     "ALTER SYSTEM SET work_mem = '1GB'", "ALTER ROLE postgres SET work_mem = '1GB'",
     "SELECT", "SELECT FROM t UNION ALL SELECT FROM t",
-    "EXPLAIN (ANALYZE, COSTS OFF) SELECT 1", "SELECT name FROM pg_cursors", "TABLE pg_stats",
+    "EXPLAIN (ANALYZE, COSTS OFF) SELECT 1", "SELECT * FROM pg_cursors", "TABLE pg_stats",
+    "SELECT c FROM pg_cursors AS c", "SELECT custom_plans FROM pg_prepared_statements",
+    "TABLE pg_cursors",
+    "INSERT INTO t (a) SELECT name FROM pg_prepared_statements",
     "SELECT count(*) FROM pg_stat_activity", "SELECT * FROM pg_lock_status()",
     "EXPLAIN (COSTS OFF) SELECT 1", "EXPLAIN VERBOSE SELECT 1",
     # settings

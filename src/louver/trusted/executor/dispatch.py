@@ -133,7 +133,7 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-_INDEXED = ("CREATE", "DROP")
+_REWORDED = ("CREATE", "DROP", "SELECT")
 _REFUSED = {"INSTALL", "LOAD", "REINDEX", "GRANT", "REVOKE", "SAVEPOINT", "LOCK", "REFRESH"}
 #: Options of readers of CSV that make tables in the DuckDB that reads; locally they would go at
 #: once.
@@ -173,7 +173,8 @@ def reworded(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
     """A statement without words that mean nothing here."""
-    if not spoken().has_own_statements or keyword(tokens[0].text if tokens else "") not in _INDEXED:
+    word = keyword(tokens[0].text) if tokens else ""
+    if not spoken().has_own_statements or word not in _REWORDED:
         return text, tokens
     from louver.trusted.executor.postgres import language
 

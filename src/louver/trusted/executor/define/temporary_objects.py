@@ -126,6 +126,8 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
         yield catalog
         if home.temporary.names:
             home.temporary.mirror()
+            if any(item.temporary for item in home.unresolved):
+                raise errors.make("sql.unsupported", statement="A TEMP view of this form")
     except BaseException:
         if not context.state.untouched:
             catalog.objects = before

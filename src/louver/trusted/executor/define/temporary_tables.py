@@ -152,6 +152,7 @@ def _changed(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object], fresh: str
 ) -> Answer:
     home, words = context.local, reached(context.catalog, names_of(tokens))[0]
+    _require_types(context, text, tokens, parameters)
     reads = Reads(context.catalog, trees.parse(text.plain), tokens, None, context.state.origins)
     definitions = lexer.tokens(" ".join(home.temporary.texts(words)))
     if not _declares(reads.tree):
@@ -190,6 +191,19 @@ def _changed(
         return Answer()
     counted = rows.num_rows == 1 and rows.column_names == ["Count"]
     return Answer(affected=rows.column(0)[0].as_py() if counted else home.last_affected)
+
+
+def _require_types(
+    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
+) -> None:
+    """Refuse whole rows of views, which are there only while the statement runs."""
+    views = views_of(context) if context.local.dialect.prints_objects else ()
+    if not views or all(keyword(token.text) != "RETURNING" for token in tokens):
+        return
+    described = context.local.describe(text.home, home_values(text, parameters))
+    types = {type_.rpartition(".")[2].removesuffix("[]").strip('"') for _, type_ in described}
+    if not types.isdisjoint(item.name for item in context.catalog.objects if item.kind == "VIEW"):
+        raise errors.make("sql.unsupported", statement="RETURNING with whole rows of a view")
 
 
 def _without_enc(text: lexer.Text, tokens: Sequence[Token]) -> tuple[lexer.Text, Sequence[Token]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pyarrow as pa
 from sqlglot.tokens import Token
@@ -18,6 +19,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.postgres import admitted, lock_clause
 from louver.trusted.executor.postgres.messages import said
+from louver.trusted.executor.postgres.session_views import is_scrollable
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.executor.row_writer import Removed
 from louver.trusted.planner.sql import lexer
@@ -43,6 +45,11 @@ class Cursor:
     failure: errors.Error | None = None
     #: of one that locks rows: see `Answer.alive`
     alive: Callable[[int], list[int]] | None = None
+    #: what pg_cursors says: the statement, when it ran, its options, whether it can go back
+    statement: str = ""
+    declared: str = ""
+    options: frozenset[str] = frozenset()
+    scrolls: bool | None = None
 
     def move(self, direction: str, count: int) -> pa.Table:
         """Move, and what was passed: FETCH gives it, MOVE counts it."""
@@ -159,8 +166,10 @@ def declare(
     depth = len(context.state.savepoints) if context.in_transaction else None
     rows = pa.table({}) if answer.rows is None else answer.rows
     own[name] = Cursor(
-        rows, answer.columns, hold, forward_only, depth, failure=failure, alive=answer.alive
-    )
+        rows, answer.columns, hold, forward_only, depth, failure=failure, alive=answer.alive,
+        statement=text.home, declared=datetime.now(UTC).isoformat(), options=frozenset(options),
+        scrolls=True if "SCROLL" in options else not forward_only and is_scrollable(inner),
+    )  # fmt: skip
     if answer.alive is not None:
         context.state.cache(Removed).is_asked = True
     return Answer()
@@ -227,6 +236,27 @@ _SHORT = {
     "NEXT": ("FORWARD", 1), "PRIOR": ("BACKWARD", 1), "FIRST": ("ABSOLUTE", 1),
     "LAST": ("ABSOLUTE", -1), "ALL": ("FORWARD", _ALL),
 }  # fmt: skip
+
+
+def listed(context: Context, sql: str) -> list[dict[str, object]]:
+    """The rows of pg_cursors; that without a name is the statement itself, which PostgreSQL shows to
+    clients that can bind values.
+    """
+    own = context.state.cache(Cursors).open
+    if any(cursor.scrolls is None for cursor in own.values()):
+        refuse("A query of pg_cursors beside a cursor that says neither SCROLL nor NO SCROLL")
+    itself = Cursor(
+        pa.table({}), [], hold=False, forward_only=True, depth=None, statement=sql,
+        declared=datetime.now(UTC).isoformat(), scrolls=False,
+    )  # fmt: skip
+    return [
+        {
+            "name": name, "statement": cursor.statement, "is_holdable": cursor.hold,
+            "is_binary": "BINARY" in cursor.options, "is_scrollable": cursor.scrolls,
+            "creation_time": cursor.declared,
+        }
+        for name, cursor in [("", itself), *own.items()]
+    ]  # fmt: skip
 
 
 def close(

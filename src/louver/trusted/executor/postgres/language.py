@@ -91,9 +91,12 @@ def reworded(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
     """CREATE and DROP INDEX without CONCURRENTLY: no client waits for a local index. And CREATE
-    TABLE … AS EXECUTE with the query that it means.
+    TABLE … AS EXECUTE with the query that it means, SELECT INTO as CREATE TABLE AS, and a query of
+    what is of this session alone with that.
     """
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[:1] == ["SELECT"]:
+        return _selecting(context, text, tokens)
     if words[:1] == ["CREATE"] and "TABLE" in words:
         return _executing(context, text, tokens)
     if "INDEX" not in words or words[-1:] == ["INDEX"]:
@@ -113,6 +116,19 @@ def reworded(
     context.state.cache(several.Concurrently).text = plain
     text = lexer.Text(home, plain, text.parameters)
     return text, lexer.tokens(text.plain)
+
+
+def _selecting(
+    context: Context, text: lexer.Text, tokens: Sequence[Token]
+) -> tuple[lexer.Text, Sequence[Token]]:
+    from louver.trusted.executor.postgres import select_into, session_views
+
+    before = text
+    if select_into.may_be(text.home):
+        text = select_into.written_out(text, tokens)
+    elif session_views.are_named(text.home):
+        text = session_views.written_out(context, text, tokens)
+    return text, tokens if text is before else lexer.tokens(text.plain)
 
 
 def _executing(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ from louver.names import keyword
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import Described
-from louver.trusted.executor.postgres import admitted
+from louver.trusted.executor.postgres import admitted, session_views
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
@@ -43,6 +43,9 @@ class Prepared:
     names: list[str]
     columns: Described
     revision: int
+    #: what pg_prepared_statements says: the statement, and when it ran
+    statement: str = ""
+    prepared: str = ""
 
 
 @dataclass(slots=True)
@@ -69,11 +72,19 @@ def prepare(
     types, columns = context.local.statements.prepared(inner.home, declared)
     used = sorted({int(key) for key in inner.parameters})
     typed = _typed(context, inner, types, used)
-    admitted.require(context, typed, lexer.tokens(typed.plain), locking=True)
+    shown, cut = typed, lexer.tokens(typed.plain)
+    if session_views.are_named(typed.home):
+        # Each EXECUTE has what there is then.
+        shown = session_views.written_out(context, typed, cut)
+        cut = lexer.tokens(shown.plain)
+    admitted.require(context, shown, cut, locking=True)
     names = [column for column, _ in columns]
     if typed is not inner:
         columns = context.local.statements.prepared(typed.home, ())[1]
-    own[name] = Prepared(typed, types, tuple(used), names, columns, context.local.revision)
+    own[name] = Prepared(
+        typed, types, tuple(used), names, columns, context.local.revision,
+        statement=text.home, prepared=datetime.now(UTC).isoformat(),
+    )  # fmt: skip
     return Answer()
 
 
@@ -102,7 +113,12 @@ def execute(
 ) -> Answer:
     """EXECUTE name [(value, …)]."""
     known = _known(context, text, tokens)
-    answer = context.run(*resolved(context, text, tokens, parameters))
+    executed = context.state.cache(session_views.Executed)
+    executed.text = text.home
+    try:
+        answer = context.run(*resolved(context, text, tokens, parameters))
+    finally:
+        executed.text = ""
     if answer.rows is not None and len(answer.columns) == len(known.names):
         # A placeholder with its type written behind it would give its column another name.
         types = [type_ for _, type_ in answer.columns]
@@ -205,6 +221,17 @@ def deallocate(
     if context.state.cache(_Named).by_name.pop(name, None) is None:
         raise said("26000", f'prepared statement "{name}" does not exist')
     return Answer()
+
+
+def listed(context: Context) -> list[dict[str, object]]:
+    """The rows of pg_prepared_statements."""
+    return [
+        {
+            "name": name, "statement": known.statement, "prepare_time": known.prepared,
+            "parameter_types": [*known.types], "from_sql": True,
+        }
+        for name, known in context.state.cache(_Named).by_name.items()
+    ]  # fmt: skip
 
 
 def forget_all(context: Context) -> None:

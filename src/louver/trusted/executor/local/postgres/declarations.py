@@ -4,6 +4,7 @@ TABLE. Every name has its schema, so that they mean the same under any search pa
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,9 @@ _SET = "SELECT " + ", ".join(
     f"set_config('{name}', ${ordinal}, true)" for ordinal, name in enumerate(_PRINTED, 1)
 )
 TEXT = own_type("VARCHAR")
+_LITERAL = r"('(?:[^']|'')*')::(\w+(?: \w+)*)"
+#: The marks of CYCLE, which PostgreSQL prints in a form that it does not read.
+_MARKS = re.compile(rf"(\bSET (?:\w+|\"[^\"]+\")) TO {_LITERAL} DEFAULT {_LITERAL}(?= USING)")
 #: How the text of the sequence of an identity column begins, which its table makes.
 OF_IDENTITY = "CREATE SEQUENCE IF NOT EXISTS "
 
@@ -218,7 +222,8 @@ def view(connection: PostgresConnection, oid: int) -> str:
         # CREATE VIEW, which is what is stored, does not say it.
         raise errors.make("sql.unsupported", statement="A default of a view's column")
     options = f" WITH ({row[3]})" if row[3] else ""
-    return f"CREATE VIEW {path_of(row[0], row[1])}{options} AS {row[2].rstrip('; ')}"
+    query = _MARKS.sub(r"\1 TO \3 \2 DEFAULT \5 \4", row[2].rstrip("; "))
+    return f"CREATE VIEW {path_of(row[0], row[1])}{options} AS {query}"
 
 
 def function(connection: PostgresConnection, oid: int) -> str:

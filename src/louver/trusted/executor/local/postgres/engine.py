@@ -205,7 +205,9 @@ class PostgresLocalEngine(PostgresRehearsals):
                     left.append(item)
                     continue
                 self._views[item.kind, fold(item.schema), fold(item.name)] = item
-        self.unresolved = [o for o in self.unresolved if o not in known or o in left]
+        for item in left:
+            self._views.pop((item.kind, fold(item.schema), fold(item.name)), None)
+        self.unresolved = [*(o for o in self.unresolved if o not in known), *left]
         self.forget_types()
 
     def _settle(self, catalog: Catalog) -> None:
