@@ -46,3 +46,30 @@ def test_columns_of_a_join_in_brackets_have_other_names(twin: PostgresTwin, sql:
 ])  # fmt: skip
 def test_a_whole_row_of_a_query_is_a_value(twin: PostgresTwin, sql: str, row: str) -> None:
     twin.run(sql.format(row=row))
+
+
+def test_rows_without_columns_are_counted() -> None:
+    opened = PostgresTwin()
+    try:
+        for sql in (
+            "CREATE TABLE t (a int ENC, b text ENC)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')",
+            "CREATE TEMP TABLE n ()", "INSERT INTO n DEFAULT VALUES", "INSERT INTO n SELECT FROM t",
+            "SELECT count(*) FROM n", "SELECT * FROM n, t ORDER BY a", "SELECT n FROM n",
+            "BEGIN", "DELETE FROM n", "SELECT count(*) FROM n", "ROLLBACK",
+            "ALTER TABLE n ADD COLUMN x int DEFAULT 7", "SELECT * FROM n",
+            "ALTER TABLE n DROP COLUMN x", "CREATE TABLE other (a int ENC)",
+            "SELECT count(*), (SELECT relname FROM pg_class WHERE relname = 'n') FROM n",
+            "CREATE TEMP TABLE m AS SELECT FROM t WHERE a = 1", "SELECT count(*) FROM m, n",
+        ):  # fmt: skip
+            opened.run(sql)
+        for sql in (
+            "SELECT", "SELECT FROM t", "SELECT FROM t WHERE b = 'x'", "SELECT UNION SELECT",
+            "SELECT FROM t UNION ALL SELECT FROM t", "SELECT * FROM n", "SELECT FROM t, n -- all",
+            "SELECT FROM t EXCEPT SELECT FROM generate_series(1, 9)", "TABLE m",
+            "SELECT FROM pg_class WHERE relname = 'm'",
+        ):  # fmt: skip
+            plain, own = opened.both(sql)
+            assert (own.error, own.rows, own.columns) == (None, [], []), sql
+            assert own.affected == plain.affected, sql
+    finally:
+        opened.close()

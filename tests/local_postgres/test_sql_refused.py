@@ -72,7 +72,7 @@ def twin() -> Iterator[PostgresTwin]:
     "CREATE RULE r AS ON INSERT TO t DO ALSO (DELETE FROM t; DELETE FROM t)",
     "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION adds()",
     "ALTER SYSTEM SET work_mem = '1GB'", "ALTER ROLE postgres SET work_mem = '1GB'",
-    "SELECT", "SELECT FROM t UNION ALL SELECT FROM t",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT FROM t",
     "EXPLAIN (ANALYZE, COSTS OFF) SELECT 1", "SELECT * FROM pg_cursors", "TABLE pg_stats",
     "SELECT c FROM pg_cursors AS c", "SELECT custom_plans FROM pg_prepared_statements",
     "TABLE pg_cursors",

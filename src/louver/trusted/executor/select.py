@@ -98,6 +98,8 @@ def _select(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     if schema_queries.asks_schema(context, text, tokens):
+        if _has_no_columns(context, text, parameters):
+            return _counted(context, text, parameters)
         return schema_queries.answer(context, text, tokens, parameters)
     try:
         return _planned(context, text, tokens, parameters, context.planning)
@@ -127,8 +129,7 @@ def _planned(
         if not point_reads.are_within(limits, parameters):
             raise _NoValueError
     if not (plan.names or pivots(tokens)):
-        # Arrow does not count rows without columns.
-        raise errors.make("sql.unsupported", statement="A query without columns")
+        return _counted(context, text, parameters)
     if context.state.read_only:
         transaction.require_drawing(context, tokens)
     secret = plan.reads_secret or context.state.origins.is_secret
@@ -166,6 +167,23 @@ def _planned(
     if text.parameters and plan.columns:
         _remember(context, text, tokens, plan)
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
+
+
+def _has_no_columns(context: Context, text: lexer.Text, parameters: list[object]) -> bool:
+    if not context.local.dialect.has_own_statements:
+        return False
+    return not context.local.describe(text.home, home_values(text, parameters))
+
+
+def _counted(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
+    """The rows of a query without columns, which Arrow does not count."""
+    if not context.local.dialect.has_own_statements:
+        raise errors.make("sql.unsupported", statement="A query without columns")
+    sql = [f"SELECT count(*) FROM ({part}\n) AS louver_rows" for part in (text.home, text.plain)]
+    counting = lexer.Text(*sql, text.parameters)
+    answer = _select(context, counting, lexer.tokens(counting.plain), parameters)
+    rows = pa.table({}) if answer.rows is None else answer.rows
+    return replace(answer, rows=pa.table({}), columns=[], affected=rows.column(0)[0].as_py())
 
 
 def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan: Plan) -> None:

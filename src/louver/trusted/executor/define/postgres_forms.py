@@ -202,14 +202,6 @@ def require_temporary(context: Context, tokens: Sequence[Token]) -> None:
         # Each statement on them is a transaction of the local engine.
         raise errors.make("sql.unsupported", statement="DEFERRABLE of a TEMP table")
     if words[0] == "CREATE":
-        brackets = [word for word in words if word in "()"]
-        if (
-            "TABLE" in words[:4]
-            and brackets[:2] == ["(", ")"]
-            and words[words.index("(") + 1] == ")"
-            and "AS" not in words[: words.index("(")]
-        ):
-            raise errors.make("sql.unsupported", statement="A TEMP table without columns")
         return
     _, at = head.names(tokens, 4 if words[2:4] == ["IF", "EXISTS"] else 2)
     refused = {keyword(part[0].text) for part in actions(tokens[at:]) if part} & _REFUSED

@@ -157,6 +157,8 @@ def declare(
         answer = context.run(inner, parameters)
         if answer.rows is None:
             words.wrong()
+        if not answer.columns:
+            refuse("A cursor of a query without columns")
     except errors.DataError as error:
         # PostgreSQL computes nothing before FETCH.
         if not context.in_transaction:

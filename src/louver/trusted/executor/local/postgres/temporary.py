@@ -25,6 +25,7 @@ _INDEXES = (
     " JOIN pg_class AS c ON c.oid = i.indexrelid WHERE c.relnamespace = pg_my_temp_schema()"
     " AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid) ORDER BY c.oid"
 )
+_NO_COLUMN = "louver_none"
 #: The sequences of serial and identity columns, by the table.
 _SEQUENCES = """
 SELECT q.relname::text, quote_ident(c.relname), e.deptype = 'i', format_type(s.seqtypid, NULL),
@@ -113,9 +114,7 @@ class PostgresTemporary(CarriedTables):
         workspace = self.home.workspace
         tables = self._texts()
         indexes = dict(workspace.fetchall(_INDEXES))
-        rows = {
-            name: workspace.fetch_arrow(f"SELECT * FROM pg_temp.{quoted(name)}") for name in tables
-        }
+        rows = {name: _rows(workspace, name) for name in tables}
         return tables, indexes, rows
 
     def restore(self, state: TemporaryState) -> None:
@@ -157,13 +156,22 @@ class PostgresTemporary(CarriedTables):
         that is undone.
         """
         for name in self.names.intersection(words):
-            rows = self.home.workspace.fetch_arrow(f"SELECT * FROM pg_temp.{quoted(name)}")
+            rows = _rows(self.home.workspace, name)
             fill(self.home.binder, name, rows)
 
 
 def _run(connection: PostgresConnection, sql: str) -> None:
     for statement in lexer.split(sql):
         connection.execute(statement.home)
+
+
+def _rows(connection: PostgresConnection, name: str) -> pa.Table:
+    """The rows of a table; Arrow does not count those without columns."""
+    rows = connection.fetch_arrow(f"SELECT * FROM pg_temp.{quoted(name)}")
+    if rows.num_columns:
+        return rows
+    counted = connection.fetchall(f"SELECT count(*) FROM pg_temp.{quoted(name)}")
+    return pa.table({_NO_COLUMN: pa.nulls(counted[0][0])})
 
 
 def fill(connection: PostgresConnection, name: str, rows: pa.Table) -> None:
@@ -176,5 +184,9 @@ def fill(connection: PostgresConnection, name: str, rows: pa.Table) -> None:
             [name],
         )
     }
+    if rows.column_names == [_NO_COLUMN]:
+        listed = f"SELECT FROM generate_series(1, {rows.num_rows})"
+        connection.execute(f"INSERT INTO pg_temp.{quoted(name)} {listed}")
+        return
     names = [column for column in rows.column_names if column not in generated]
     connection.fill(f"pg_temp.{quoted(name)}", names, rows.select(names))
