@@ -117,6 +117,10 @@ def answer(
         tokens,
         names_only=names_only,
     )
+    if spoken().has_own_statements and context.has_temporary:
+        from louver.trusted.executor.postgres import temporary_draws
+
+        temporary_draws.require(context, tokens, by_binder=True)
     if not tables and not context.local.temporary.mentioned(named):
         rows = context.local.ask_schema(text.home, values)
         transaction.keep_sequences(context, tokens)

@@ -58,6 +58,11 @@ def create(
         from louver.trusted.executor.define import temporary_endings
 
         return temporary_endings.create(context, text, tokens, parameters, start.target[1])
+    if start.temporary and start.kind == "SEQUENCE" and spoken().prints_objects:
+        from louver.trusted.executor.define import temporary_tables
+
+        temporary_objects.resolved(context, start)
+        return temporary_tables.create(context, text, tokens, parameters, start.target[1])
     if temporary_objects.implied(context, start, text.home, home_values(text, parameters)):
         # No placeholder precedes the word, so both texts are alike up to there.
         at = tokens[[keyword(token.text) for token in tokens].index(start.kind)].start

@@ -53,7 +53,7 @@ def require_new(context: Context, start: head.Head, sql: str, tokens: Sequence[T
     """Refuse new objects whose rows, or whose reads, Louver would not know of."""
     if not context.local.dialect.prints_objects:
         return
-    if start.temporary and start.kind not in ("TABLE", "VIEW"):
+    if start.temporary and start.kind not in ("TABLE", "VIEW", "SEQUENCE"):
         raise errors.make("sql.unsupported", statement=f"CREATE TEMP {start.kind}")
     _require_own_name(tokens)
     schema = start.target[0]

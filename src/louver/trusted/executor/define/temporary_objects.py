@@ -33,9 +33,9 @@ def resolved(context: Context, start: head.Head) -> tuple[str, str]:
     something temporary would share: which of the two a statement means must be certain.
     """
     schema, name = start.target
-    if start.kind in ("TABLE", "VIEW"):
+    if start.kind in ("TABLE", "VIEW", "SEQUENCE"):
         others = (
-            {key[1] for key in context.catalog.tables}
+            {key[1] for key in context.catalog.tables} | sequences_of(context, start)
             if start.temporary
             else views_of(context) | context.local.temporary.names
         )
@@ -67,6 +67,13 @@ def implied(context: Context, start: head.Head, sql: str, parameters: Parameters
         connection.execute(sql, parameters)
         change = objects.compare(before, context.local.schema.snapshot(macros=False))
     return are([*change.added, *change.altered])
+
+
+def sequences_of(context: Context, start: head.Head) -> set[str]:
+    """The folded names of stored sequences, which a new temporary one must not share."""
+    if start.kind != "SEQUENCE" or not context.local.dialect.prints_objects:
+        return set()
+    return {fold(item.name) for item in context.catalog.objects if item.kind == "SEQUENCE"}
 
 
 def over_tables(context: Context, name: str) -> bool:

@@ -71,12 +71,27 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
         words = [keyword(token.text) for token in tokens]
         at = words.index("ON") if "INDEX" in words[:3] and "ON" in words else 0
         verb = "ALTER" if at else ""
-    if verb == "DROP" and keyword(tokens[1].text if tokens[1:] else "") == "INDEX":
+    kind = keyword(tokens[1].text) if verb in ("DROP", "ALTER") and tokens[1:] else ""
+    if kind == "SEQUENCE":
+        return _is_sequence(context, tokens)
+    if verb == "DROP" and kind == "INDEX":
         return known.has_index(_name(tokens, 2))
     name = _name(tokens, at + 1)
     return verb in _VERBS and (
         name in known.names or (verb in _CHANGES and over_tables(context, name))
     )
+
+
+def _is_sequence(context: Context, tokens: Sequence[Token]) -> bool:
+    """Whether a statement is about temporary sequences, and no others."""
+    known = context.local.temporary.names
+    if keyword(tokens[0].text) != "DROP":
+        return _name(tokens, 2) in known
+    stored = {fold(o.name) for o in context.catalog.objects if o.kind == "SEQUENCE"}
+    said = {fold(token.text) for token in tokens}
+    if known & said and stored & said:
+        raise errors.make("sql.unsupported", statement="DROP of TEMP sequences and others at once")
+    return bool(known & said)
 
 
 def _verb_at(tokens: Sequence[Token], verb: str) -> int:
@@ -138,6 +153,10 @@ def change(
     if federation.mentions(context, tokens):
         statement = "A change of a TEMP table that reads attached tables"
         raise errors.make("sql.unsupported", statement=statement)
+    if [keyword(token.text) for token in tokens[:2]] == ["DROP", "SEQUENCE"]:
+        # What depends on it is PostgreSQL's to say.
+        with context.local.rehearsal() as connection:
+            connection.execute(text.home)
     if keyword(tokens[0].text) in ("ALTER", "DROP") and have_views(context):
         with changing(context, local=True) as catalog:
             # What becomes of views of the table is read off the binder's.
@@ -155,7 +174,7 @@ def _changed(
     _require_types(context, text, tokens, parameters)
     reads = Reads(context.catalog, trees.parse(text.plain), tokens, None, context.state.origins)
     definitions = lexer.tokens(" ".join(home.temporary.texts(words)))
-    if not _declares(reads.tree):
+    if not (_declares(reads.tree) or _is_empty(tokens)):
         sequence_draws.require(reads, tokens, definitions)
     held, plain = _held(reads)
     answers = {
@@ -222,6 +241,16 @@ def _without_enc(text: lexer.Text, tokens: Sequence[Token]) -> tuple[lexer.Text,
 def _declares(tree: exp.Expr | None) -> bool:
     """Whether a statement makes a table without rows."""
     return isinstance(tree, exp.Create) and tree.args.get("expression") is None
+
+
+def _is_empty(tokens: Sequence[Token]) -> bool:
+    """The same of one that is not parsed: without a query outside of brackets."""
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.token_type == TokenType.ALIAS:
+            return False
+    return keyword(tokens[0].text) == "CREATE"
 
 
 def _held(reads: Reads) -> tuple[Held, bool]:

@@ -38,6 +38,11 @@ class CarriedTables(ABC):
         """Whether an index of this folded name is of a temporary table, where that counts."""
         return False
 
+    @property
+    def sequences(self) -> frozenset[str]:
+        """The folded names of sequences that are temporary as well, where these are local tables'."""
+        return frozenset()
+
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name a temporary table."""
         return not self.names.isdisjoint(words)

@@ -29,6 +29,7 @@ from louver.trusted.executor.postgres import (
     setting,
     several,
     table_locks,
+    temporary_draws,
     truncating,
     vacuuming,
 )
@@ -166,6 +167,8 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
         )
     if word in _DEFINITIONS:
         _require_query_within(context, text, tokens)
+    if word not in STAYING | _TRANSACTIONS and context.has_temporary:
+        temporary_draws.require(context, tokens)
     if not server_calls.is_call(tokens):
         admitted.require(context, text, tokens, locking=True, running=True)
 

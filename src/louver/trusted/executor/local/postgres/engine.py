@@ -291,6 +291,7 @@ class PostgresLocalEngine(PostgresRehearsals):
 
     def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
         """See `Binder`."""
+        self.temporary.show_places()
         with self.binder.undone() if self._limits else nullcontext():
             for text in self._limits.values():
                 self.binder.execute(text)

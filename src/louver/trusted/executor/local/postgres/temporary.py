@@ -38,6 +38,20 @@ JOIN pg_class AS q ON q.oid = e.refobjid
 JOIN pg_attribute AS a ON a.attrelid = q.oid AND a.attnum = e.refobjsubid
 WHERE c.relnamespace = pg_my_temp_schema() ORDER BY c.oid
 """
+_EVERY_SEQUENCE = (
+    "SELECT relname::text, quote_ident(relname) FROM pg_class"
+    " WHERE relnamespace = pg_my_temp_schema() AND relkind = 'S'"
+)
+#: Those that go with no column, as they are declared, and where each of them is.
+_ALONE = """
+SELECT c.relname::text, quote_ident(c.relname), format_type(s.seqtypid, NULL), s.seqincrement,
+    s.seqmin, s.seqmax, s.seqstart, s.seqcache, s.seqcycle
+FROM pg_class AS c JOIN pg_sequence AS s ON s.seqrelid = c.oid
+WHERE c.relnamespace = pg_my_temp_schema() AND c.relname !~ '^louver_'
+    AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid
+    AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i') AND refobjsubid > 0)
+ORDER BY c.oid
+"""
 
 
 class Instances(Protocol):
@@ -60,6 +74,7 @@ class PostgresTemporary(CarriedTables):
         super().__init__()
         self.home = home
         self._drawn: dict[str, int | None] = {}
+        self._stood: dict[str, tuple[int, bool]] = {}
 
     def texts(self, words: set[str]) -> list[str]:
         """The definitions of those that a statement names. A draw from a sequence that goes with
@@ -68,6 +83,7 @@ class PostgresTemporary(CarriedTables):
         if not self.mentioned(words):
             return []
         own = [f"nextval('{literal}'::regclass)" for literal in self._positions()]
+        own += [f"nextval('{row[1]}'::regclass)" for row in self._alone()]
         results = []
         for name, text in self._tables().items():
             if fold(name) in words:
@@ -84,13 +100,28 @@ class PostgresTemporary(CarriedTables):
     def _sequences(self) -> list[tuple[Any, ...]]:
         return self.home.workspace.fetchall(_SEQUENCES)
 
+    def _alone(self) -> list[tuple[Any, ...]]:
+        return self.home.workspace.fetchall(_ALONE)
+
+    def _places(self) -> dict[str, tuple[int, bool]]:
+        """The values of sequences that go with no column, and whether these were given."""
+        results = {}
+        for _, path, *_ in self._alone():
+            sql = f"SELECT last_value, is_called FROM pg_temp.{path}"
+            results[path] = self.home.workspace.fetchall(sql)[0]
+        return results
+
     def _positions(self) -> dict[str, int | None]:
         """The last numbers of sequences, by their names as they stand in a text."""
         return {row[1].replace("'", "''"): row[-1] for row in self._sequences()}
 
     def _texts(self) -> dict[str, str]:
         """The statements of each table: its sequences, and itself."""
-        parts = {name: [text] for name, text in self._tables().items()}
+        parts = {
+            name: [f"CREATE TEMP SEQUENCE {path} AS {type_} {declarations.options(*options)}"]
+            for name, path, type_, *options in self._alone()
+        }
+        parts |= {name: [text] for name, text in self._tables().items()}
         for table, name, of_identity, type_, column, *options, _ in self._sequences():
             if not of_identity:
                 listed = declarations.options(*options)
@@ -98,6 +129,24 @@ class PostgresTemporary(CarriedTables):
                 owner = f"pg_temp.{quoted(table)}.{column}"
                 parts[table].append(f"ALTER SEQUENCE pg_temp.{name} OWNED BY {owner}")
         return {name: "; ".join(texts) for name, texts in parts.items()}
+
+    @property
+    def sequences(self) -> frozenset[str]:
+        """See `CarriedTables`."""
+        if not self.names:
+            return frozenset()
+        rows = self.home.workspace.fetchall(_EVERY_SEQUENCE)
+        return frozenset(fold(name) for name, _ in rows)
+
+    def show_places(self) -> None:
+        """Have the binder's sequences stand where the workspace's do, from which numbers are drawn;
+        it is asked of them.
+        """
+        for _, path in self.home.workspace.fetchall(_EVERY_SEQUENCE) if self.names else ():
+            sql = f"SELECT last_value, is_called FROM pg_temp.{path}"
+            value, is_called = self.home.workspace.fetchall(sql)[0]
+            literal = path.replace("'", "''")
+            self.home.binder.execute(f"SELECT setval('pg_temp.{literal}', {value}, {is_called})")
 
     def has_index(self, name: str) -> bool:
         """See `CarriedTables`."""
@@ -107,6 +156,7 @@ class PostgresTemporary(CarriedTables):
         """See `CarriedTables`; what is undone gives back no number."""
         with suppress(self.failures):
             self._drawn = self._positions() if self.names else {}
+            self._stood = self._places() if self.names else {}
         super().leave()
 
     def state(self) -> TemporaryState:
@@ -114,17 +164,16 @@ class PostgresTemporary(CarriedTables):
         workspace = self.home.workspace
         tables = self._texts()
         indexes = dict(workspace.fetchall(_INDEXES))
-        rows = {name: _rows(workspace, name) for name in tables}
+        rows = {name: _rows(workspace, name) for name in self._tables()}
         return tables, indexes, rows
 
     def restore(self, state: TemporaryState) -> None:
         """Have these and no others; their sequences go on where they are."""
         tables, indexes, rows = state
         if self.names:
-            self._drawn = self._positions()
+            self._drawn, self._stood = self._positions(), self._places()
         for connection in (self.home.binder, self.home.workspace):
-            for name in self.names:
-                connection.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)} CASCADE")
+            self._drop(connection)
             for sql in tables.values():
                 _run(connection, sql)
         for name, held in rows.items():
@@ -140,12 +189,24 @@ class PostgresTemporary(CarriedTables):
                 self.home.workspace.execute(
                     f"SELECT setval('{literal}', {last}, false), nextval('{literal}')"
                 )
+        for path in self._places().keys() & self._stood.keys():
+            value, is_called = self._stood[path]
+            literal = path.replace("'", "''")
+            last = f"setval('{literal}', {value}, false)"
+            self.home.workspace.execute(
+                f"SELECT {last}, nextval('{literal}')" if is_called else f"SELECT {last}"
+            )
+
+    def _drop(self, connection: PostgresConnection) -> None:
+        """Drop all that one of the two has, first tables, with the sequences of their columns."""
+        for sql, kind in ((_TABLES, "TABLE"), (_ALONE, "SEQUENCE")):
+            for name, *_ in connection.fetchall(sql):
+                connection.execute(f"DROP {kind} IF EXISTS pg_temp.{quoted(name)} CASCADE")
 
     def mirror(self) -> None:
         """Have in the binder, empty, what the workspace has got."""
         tables, indexes, _ = self.state()
-        for name in {*self.names, *tables}:
-            self.home.binder.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)} CASCADE")
+        self._drop(self.home.binder)
         for sql in (*tables.values(), *indexes.values()):
             _run(self.home.binder, sql)
         self.names = frozenset(map(fold, tables))
@@ -155,7 +216,9 @@ class PostgresTemporary(CarriedTables):
         """Put the rows of those that a statement names into the binder too, within a transaction
         that is undone.
         """
-        for name in self.names.intersection(words):
+        for name in self._tables():
+            if fold(name) not in words:
+                continue
             rows = _rows(self.home.workspace, name)
             fill(self.home.binder, name, rows)
 
