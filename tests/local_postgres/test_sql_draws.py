@@ -87,3 +87,21 @@ def test_numbers_drawn_beside_questions_about_the_schema_are_drawn_once(twin: Po
     ]
     beside.close()
     assert len(set(map(str, numbers))) == 4
+
+
+def test_constants_may_say_where_a_sequence_stands(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE SEQUENCE c", "SELECT setval('c', 3)", "SELECT nextval('c'), lastval()",
+        "SELECT setval('c', 7, false), setval('n2_id_seq', 40, true)",
+        "SELECT pg_catalog.setval('public.c', 10, TRUE)", "SELECT nextval('c'), currval('c')",
+        "INSERT INTO n2 DEFAULT VALUES", "SELECT * FROM n2", "BEGIN", "SELECT setval('c', 90)",
+        "ROLLBACK", "SELECT nextval('c')", "SELECT setval('c', -1)", "SELECT setval('nope', 1)",
+    ):  # fmt: skip
+        twin.run(sql)
+    # How far another sequence has come may depend on values.
+    for sql in ("SELECT setval('c', lastval())", "SELECT setval('c', currval('s'))",
+                "SELECT setval('c', (SELECT max(i) FROM t))", "SELECT setval('c', 3) FROM t",
+                "SELECT setval('c', 3) WHERE EXISTS (SELECT 1 FROM t WHERE i = 7)"):  # fmt: skip
+        own = twin.on_louver(sql)
+        assert own.error is not None
+        assert own.error.code in _REFUSED, sql

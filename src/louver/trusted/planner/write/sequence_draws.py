@@ -4,6 +4,7 @@ its next number may be written to a plain column.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -26,6 +27,19 @@ from louver.trusted.planner.write.reads import (
     reached,
 )
 from louver.trusted.vault.catalog import Catalog
+
+
+#: Tokens, and words, by letters, and queries of nothing but constants and draws in these.
+_LETTERS = {
+    TokenType.L_PAREN: "(", TokenType.R_PAREN: ")", TokenType.COMMA: ",", TokenType.STRING: "T",
+    TokenType.NUMBER: "N", TokenType.DASH: "-", TokenType.DOT: ".",
+}  # fmt: skip
+_WORDS = {
+    "select": "Q", "nextval": "F", "currval": "F", "lastval": "L", "setval": "S", "true": "B",
+    "false": "B", "pg_catalog": "C",
+}  # fmt: skip
+_ITEM = r"(?:C\.)?(?:F\(T\)|L\(\)|S\(T,-?N(?:,B)?\))"
+_OF_CONSTANTS = re.compile(rf"Q{_ITEM}(?:,{_ITEM})*")
 
 
 def draws(catalog: Catalog, tokens: Sequence[Token]) -> bool:
@@ -95,7 +109,7 @@ def require(
     ``names_only``: of the declared schema it only asks which sequence a constant names.
     """
     by_default = bool(definitions) and draws(reads.catalog, definitions)
-    if not by_default and not draws(reads.catalog, tokens):
+    if not by_default and (not draws(reads.catalog, tokens) or _is_of_constants(tokens)):
         return
     secrets = reads.everything if by_default else of_drawing(reads, tokens)
     for secret in secrets:
@@ -107,6 +121,19 @@ def require(
         for column in table.columns:
             if (table.id, column.id) in secrets and column.ceiling != "plaintext":
                 raise _refusal(f"{table.label}.{column.name}", column.ceiling)
+
+
+def _is_of_constants(tokens: Sequence[Token]) -> bool:
+    """Whether a query only draws, or has sequences stand where constants say: as SELECT
+    setval('s', 7, true). Such names of functions are PostgreSQL's alone.
+    """
+    if not spoken().has_own_statements:
+        return False
+    letters = [_LETTERS.get(token.token_type, "?") for token in tokens]
+    for position, token in enumerate(tokens):
+        if letters[position] not in ("T", "N"):
+            letters[position] = _WORDS.get(fold(token.text), letters[position])
+    return _OF_CONSTANTS.fullmatch("".join(letters)) is not None
 
 
 def _refusal(source: str, ceiling: str) -> errors.Error:
