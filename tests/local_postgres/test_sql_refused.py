@@ -41,7 +41,7 @@ def twin() -> Iterator[PostgresTwin]:
     "PREPARE q AS WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x",
     "CREATE FUNCTION removes() RETURNS void LANGUAGE sql BEGIN ATOMIC DELETE FROM t; SELECT 1; END",
     "CREATE FUNCTION hidden() RETURNS integer LANGUAGE sql AS 'DELETE FROM t; SELECT 1'",
-    "SELECT 1 FROM (SELECT 1 AS a INTO other) AS s", "SELECT 1 AS a INTO UNLOGGED other",
+    "SELECT 1 FROM (SELECT 1 AS a INTO other) AS s",
     # what another session, or the server, would have to see
     "SELECT pg_advisory_lock(1) FROM t", "SELECT pg_try_advisory_xact_lock(1, 2) FROM t",
     "SELECT pg_notify('channel', a) FROM t", "SELECT lo_create(0)", "SELECT lo_unlink(1)",

@@ -61,7 +61,7 @@ def test_select_into_makes_a_table(twin: PostgresTwin) -> None:
         "SELECT * FROM t2 ORDER BY a", "SELECT * FROM t3", "SELECT 1 AS x INTO TABLE public.t4",
         "SELECT a INTO t5 FROM t UNION SELECT 7", "SELECT * FROM t5 ORDER BY a",
         "SELECT 'a' INTO t4", "SELECT a FROM t UNION SELECT 7 INTO t6", "SELECT nope INTO t7 FROM t",
-        "SELECT b AS \"into\", 'into' AS c INTO t8 FROM t", "SELECT * FROM t8 ORDER BY 1",
+        "SELECT 1 AS a INTO UNLOGGED t9", "SELECT b AS \"into\", 'into' AS c INTO t8 FROM t", "SELECT * FROM t8 ORDER BY 1",
         "SELECT relname, relpersistence FROM pg_class WHERE relname ~ '^t\\d$' ORDER BY 1",
     ):  # fmt: skip
         twin.run(sql)

@@ -157,9 +157,6 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
         # Types are named in what is declared of columns and functions.
         statement = f"ALTER {start.kind}{' SET SCHEMA' if moves else ''}"
         raise errors.make("sql.unsupported", statement=statement)
-    if words[:1] == ["SET"] and words[1:2] in (["LOGGED"], ["UNLOGGED"]):
-        # What is stored of them on the server has other properties.
-        raise errors.make("sql.unsupported", statement=f"ALTER {start.kind} SET {words[1]}")
     if start.kind == "MACRO":
         _require_attributes(words)
     if start.kind != "TABLE":

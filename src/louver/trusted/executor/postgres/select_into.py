@@ -12,7 +12,7 @@ from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql import lexer
 
 _INTO = re.compile(r"\bINTO\b", re.IGNORECASE)
-_SORTS = ("TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "TABLE")
+_SORTS = ("UNLOGGED", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "TABLE")
 _OTHERS = frozenset(("UNION", "INTERSECT", "EXCEPT"))
 _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
 
@@ -41,11 +41,12 @@ def written_out(text: lexer.Text, tokens: Sequence[Token]) -> lexer.Text:
     while words[first : first + 1] and words[first] in _SORTS:
         first += 1
     _, behind = head.names(tokens, first)
-    if behind == first or "UNLOGGED" in words[at + 1 : first + 1]:
+    if behind == first:
         return text
     name = text.home[tokens[first].start : tokens[behind - 1].end + 1]
     sorts = {*words[at + 1 : first]} - {"TABLE"}
+    sort = "" if not sorts else "UNLOGGED " if "UNLOGGED" in sorts else "TEMP "
     rest = text.home[tokens[behind - 1].end + 1 :]
     query = f"{text.home[: tokens[at].start]}{rest}"
-    (result,) = lexer.split(f"CREATE {'TEMP ' if sorts else ''}TABLE {name} AS {query}")
+    (result,) = lexer.split(f"CREATE {sort}TABLE {name} AS {query}")
     return result

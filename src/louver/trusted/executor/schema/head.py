@@ -49,7 +49,8 @@ def read(tokens: Sequence[Token]) -> Head:
     verb = keyword(tokens[0].text)
     at = 1
     modifiers = set()
-    while at < len(tokens) and keyword(tokens[at].text) in _MODIFIERS:
+    known = (*_MODIFIERS, "UNLOGGED") if spoken().prints_objects else _MODIFIERS
+    while at < len(tokens) and keyword(tokens[at].text) in known:
         modifiers.add(keyword(tokens[at].text))
         at += 1
     kind = keyword(tokens[at].text) if at < len(tokens) else ""

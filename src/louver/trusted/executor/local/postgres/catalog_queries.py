@@ -38,7 +38,7 @@ WHERE {_OURS} AND (t.typtype IN ('e', 'd', 'r') OR (t.typtype = 'c' AND EXISTS
 UNION ALL
 SELECT 'SEQUENCE', n.nspname::text, c.relname::text, c.oid, '',
     concat_ws(' ', format_type(s.seqtypid, NULL), s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
-    s.seqcache, s.seqcycle, e.deptype, {_OWNING})
+    s.seqcache, s.seqcycle, e.deptype, {_OWNING}, c.relpersistence)
 {_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid {_OWNER} WHERE {_OURS}
 UNION ALL
 SELECT 'TABLE', n.nspname::text, c.relname::text, c.oid, '',
@@ -49,7 +49,7 @@ SELECT 'TABLE', n.nspname::text, c.relname::text, c.oid, '',
      ON d.adrelid = a.attrelid AND d.adnum = a.attnum
      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) || coalesce(
     (SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), ', ' ORDER BY oid)
-     FROM pg_constraint WHERE conrelid = c.oid), '')
+     FROM pg_constraint WHERE conrelid = c.oid), '') || ' ' || c.relpersistence::text
 {_FROM} WHERE {_OURS} AND c.relkind IN ('r', 'p')
 UNION ALL
 SELECT 'INDEX', n.nspname::text, c.relname::text, c.oid, pg_get_indexdef(c.oid),
@@ -174,7 +174,7 @@ ORDER BY x.relname
 SEQUENCES = f"""
 SELECT n.nspname::text, c.relname::text, c.relpersistence = 't', s.seqstart, s.seqincrement,
     s.seqmin, s.seqmax, s.seqcycle, format_type(s.seqtypid, NULL), s.seqcache, e.deptype = 'i',
-    {_OWNING},
+    {_OWNING}, c.relpersistence = 'u',
     format('SELECT last_value, is_called FROM %I.%I', n.nspname, c.relname)
 {_FROM} JOIN pg_sequence AS s ON s.seqrelid = c.oid {_OWNER} ORDER BY c.oid
 """

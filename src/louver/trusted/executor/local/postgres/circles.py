@@ -13,7 +13,7 @@ from louver.trusted.executor.local.local import LocalConnection
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import HomeObject
 
-_CREATE = "CREATE TABLE "
+_CREATES = ("CREATE TABLE ", "CREATE UNLOGGED TABLE ")
 _FOREIGN = "FOREIGN KEY "
 
 
@@ -39,9 +39,10 @@ def parted(sql: str) -> tuple[str, list[str]]:
     statements that add these.
     """
     items = list(_items(sql))
-    if not sql.startswith(_CREATE) or not items:
+    create = next((word for word in _CREATES if sql.startswith(word)), "")
+    if not create or not items:
         return sql, []
-    path = sql[len(_CREATE) : items[0][0]].rpartition("(")[0].strip()
+    path = sql[len(create) : items[0][0]].rpartition("(")[0].strip()
     own: list[str] = []
     keys: list[str] = []
     for start, end, after_name in items:
@@ -49,7 +50,7 @@ def parted(sql: str) -> tuple[str, list[str]]:
         (keys if is_key else own).append(sql[start:end].strip())
     rest = sql[items[-1][1] :]
     add = [f"ALTER TABLE {path} ADD {key}" for key in keys]
-    return f"{_CREATE}{path} ({', '.join(own)}{rest}", add
+    return f"{create}{path} ({', '.join(own)}{rest}", add
 
 
 def _items(sql: str) -> Iterator[tuple[int, int, int]]:

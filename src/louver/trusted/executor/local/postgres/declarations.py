@@ -62,6 +62,7 @@ _SETTINGS = "SELECT " + ", ".join(f"current_setting('{name}')" for name in _PRIN
 _SET = "SELECT " + ", ".join(
     f"set_config('{name}', ${ordinal}, true)" for ordinal, name in enumerate(_PRINTED, 1)
 )
+UNLOGGED = "UNLOGGED "
 TEXT = own_type("VARCHAR")
 _LITERAL = r"('(?:[^']|'')*')::(\w+(?: \w+)*)"
 #: The marks of CYCLE, which PostgreSQL prints in a form that it does not read.
@@ -116,6 +117,8 @@ def table(
     schema, name, persistence, partitions, bound, parents = row
     is_temporary = temporary or persistence == "t"
     target = f"TEMP TABLE {quoted(name)}" if is_temporary else f"TABLE {path_of(schema, name)}"
+    if persistence == "u" and not is_temporary:
+        target = f"{UNLOGGED}{target}"
     constraints = fetched(connection, _CONSTRAINTS, oid, 1 if form.alone else 0)
     named = {of: constraint for constraint, kind, _, of in constraints if kind == "n"}
     items = [
@@ -190,10 +193,13 @@ def sequence(row: tuple[Any, ...]) -> str:
         cache,
         identity,
         owner,
+        unlogged,
         _,
     ) = row
     target = f"TEMP SEQUENCE {quoted(name)}" if temporary else f"SEQUENCE {path_of(schema, name)}"
     target = target.replace("SEQUENCE ", "SEQUENCE IF NOT EXISTS ", 1) if identity else target
+    # That of an identity column is as its table is.
+    target = f"{UNLOGGED}{target}" if unlogged and not identity else target
     listed = options(increment, low, high, start, cache, cycle)
     owned = f"; ALTER SEQUENCE {path_of(schema, name)} OWNED BY {owner}" if owner else ""
     return f"CREATE {target} AS {type_} {listed}" + ("" if identity else owned)
