@@ -79,6 +79,10 @@ def alter(
         sequences.bring_back(context)
     with temporary_objects.changing(context, local) as catalog:
         # Read within the change: no row comes between.
+        if start.kind == "TYPE":
+            from louver.trusted.executor.define import altered_types
+
+            altered_types.rehearse(context, catalog, said.sql, tokens)
         held = fill.read(context, table) if table is not None and _asks_rows(action) else None
         if table is not None and held is not None and spoken().prints_objects:
             held = fill.rehearsed(context, table, held, said.sql, tokens)

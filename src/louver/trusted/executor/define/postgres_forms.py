@@ -145,9 +145,10 @@ def require(context: Context, start: head.Head, tokens: Sequence[Token]) -> None
     blocks.settle(context)
     action = tokens[start.end :]
     words = [keyword(token.text) for token in action]
-    if start.kind == "TYPE" and (words[:2] != ["ADD", "VALUE"] and words[:2] != ["RENAME", "TO"]):
-        # Values of the type are kept as they were written.
-        raise errors.make("sql.unsupported", statement=f"ALTER TYPE {' '.join(words[:2])}")
+    if start.kind == "TYPE" and words[:2] != ["SET", "SCHEMA"]:
+        from louver.trusted.executor.define import altered_types
+
+        altered_types.require(tokens, actions(action))
     if start.kind == "TYPE" and words[:2] == ["ADD", "VALUE"] and context.in_transaction:
         # PostgreSQL forbids to use it before COMMIT.
         statement = "ALTER TYPE ADD VALUE within a transaction"

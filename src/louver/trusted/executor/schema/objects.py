@@ -216,3 +216,18 @@ def refresh(context: Context, catalog: Catalog, altered: Iterable[Key]) -> None:
                     blocks.let_go(context, (fold(item.schema), fold(item.name)))
                 context.local.forget(item.kind, item.schema, item.name)
                 context.local.mirror(item, catalog)
+                if item.kind == "TYPE":
+                    _mirror_users(context, catalog, item)
+
+
+def _mirror_users(context: Context, catalog: Catalog, type_: HomeObject) -> None:
+    """What was made of a type went with it in the workspace."""
+    names = {fold(type_.name)}
+    for item in list(catalog.objects):
+        if item is type_ or item.kind not in ("TYPE", "MACRO"):
+            continue
+        if names.isdisjoint(fold(token.text) for token in lexer.tokens(item.sql)):
+            continue
+        names.add(fold(item.name.partition("(")[0]))
+        context.local.forget(item.kind, item.schema, item.name)
+        context.local.mirror(item, catalog)

@@ -31,7 +31,11 @@ UNION ALL
 SELECT 'TYPE', n.nspname::text, t.typname::text, t.oid,
     t.typtype::text || ' ' || format('%I.%I', n.nspname, t.typname),
     concat(t.typbasetype, t.typnotnull, t.typdefault, (SELECT string_agg(enumlabel, ','
-    ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = t.oid))
+    ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = t.oid),
+    (SELECT string_agg(concat(conname, pg_get_constraintdef(oid)), ',' ORDER BY oid)
+     FROM pg_constraint WHERE contypid = t.oid),
+    (SELECT string_agg(concat(attname, format_type(atttypid, atttypmod)), ',' ORDER BY attnum)
+     FROM pg_attribute WHERE attrelid = t.typrelid AND attnum > 0 AND NOT attisdropped))
 FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
 WHERE {_OURS} AND (t.typtype IN ('e', 'd', 'r') OR (t.typtype = 'c' AND EXISTS
     (SELECT 1 FROM pg_class AS c WHERE c.oid = t.typrelid AND c.relkind = 'c')))
