@@ -102,7 +102,7 @@ def test_values_of_placeholders(twin: PostgresTwin) -> None:
 
 
 @pytest.mark.parametrize("sql", [
-    "SELECT * FROM jobs, (SELECT 1) AS s FOR UPDATE OF jobs", "SELECT * FROM v FOR UPDATE",
+    "SELECT * FROM jobs, (SELECT 1) AS s FOR UPDATE OF jobs", "SELECT v FROM v FOR UPDATE",
     "WITH q AS (SELECT 1) SELECT * FROM own FOR UPDATE",
     "SELECT * FROM own WHERE id IN (SELECT id FROM own FOR UPDATE) FOR UPDATE",
     "SELECT id FROM own FOR UPDATE FOR SHARE", "SELECT own.ctid FROM own FOR UPDATE",
@@ -265,3 +265,43 @@ def test_limits_hold_on_the_server(twin: PostgresTwin, within: bool) -> None:
         own.execute("ROLLBACK")
         own.execute("RESET ALL")
         other.close()
+
+
+def test_a_view_of_a_whole_table_is_locked_as_the_table() -> None:
+    opened = PostgresTwin()
+    try:
+        for sql in (
+            "CREATE TABLE t (a int PRIMARY KEY, b text ENC)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')",
+            "CREATE VIEW v AS SELECT * FROM t", "CREATE VIEW w AS SELECT * FROM v",
+            "CREATE SCHEMA s", "CREATE VIEW s.hidden AS SELECT * FROM t",
+            "CREATE VIEW x AS SELECT b AS a, a AS b FROM t", "CREATE VIEW z AS TABLE t LIMIT 1",
+            "SELECT * FROM v ORDER BY a FOR UPDATE", "SELECT * FROM w ORDER BY a FOR UPDATE OF w",
+            "SELECT w.a, q.b FROM w JOIN v AS q ON q.a = w.a WHERE w.a > 1 FOR SHARE",
+            "SELECT v.* FROM v WHERE b = 'y' FOR NO KEY UPDATE", "SELECT * FROM hidden FOR UPDATE",
+            "SELECT count(*) FROM v FOR UPDATE", "BEGIN", "SELECT b FROM w WHERE a = 2 FOR UPDATE",
+            "UPDATE t SET b = 'k' WHERE a = 2", "COMMIT", "SELECT * FROM v ORDER BY a FOR UPDATE",
+        ):  # fmt: skip
+            opened.run(sql)
+        for sql in ("SELECT v FROM v FOR UPDATE", "SELECT * FROM x FOR UPDATE",
+                    "SELECT * FROM z FOR UPDATE"):  # fmt: skip
+            own = opened.on_louver(sql)
+            assert getattr(own.error, "code", "") == "postgres.refused", sql
+    finally:
+        opened.close()
+
+
+def test_rows_of_a_view_are_held_against_others() -> None:
+    first = PostgresTwin(patience_ms=300)
+    other = PostgresTwin(beside=first, patience_ms=300)
+    try:
+        for sql in ("CREATE TABLE t (a int PRIMARY KEY, b text ENC)", "CREATE VIEW v AS TABLE t",
+                    "INSERT INTO t VALUES (1, 'x'), (2, 'y')", "BEGIN",
+                    "SELECT * FROM v WHERE a = 1 FOR UPDATE"):  # fmt: skip
+            first.run(sql)
+        assert other.on_louver("SELECT * FROM t WHERE a = 1 FOR UPDATE NOWAIT").state == "55P03"
+        assert other.on_louver("SELECT * FROM v WHERE a = 2 FOR UPDATE NOWAIT").rows == [(2, "y")]
+        first.run("COMMIT")
+        assert other.on_louver("SELECT * FROM v WHERE a = 1 FOR UPDATE NOWAIT").rows == [(1, "x")]
+    finally:
+        other.close()
+        first.close()

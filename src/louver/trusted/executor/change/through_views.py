@@ -58,7 +58,7 @@ def _resolved(context: Context, words: statement_parts.Words) -> Through | None:
     schema, name, _ = statement_parts.qualified(
         words, statement_parts.target_place(words, statement_parts.verb_place(words))
     )
-    view = _view(context, schema, name)
+    view = view_of(context, schema, name)
     if view is None:
         return None
     # Whether a view can be changed is PostgreSQL's to say; nothing is drawn from sequences.
@@ -79,7 +79,7 @@ def _resolved(context: Context, words: statement_parts.Words) -> Through | None:
             return Through(
                 table, statement_parts.Words(plain, lexer.tokens(plain), words.parameters)
             )
-        view = _view(context, node.db, node.name)
+        view = view_of(context, node.db, node.name)
         if view is None:
             break
     raise _refused()
@@ -89,7 +89,7 @@ def _refused() -> errors.Error:
     return errors.make("sql.unsupported", statement="A change of a view of this form")
 
 
-def _view(context: Context, schema: str, name: str) -> HomeObject | None:
+def view_of(context: Context, schema: str, name: str) -> HomeObject | None:
     """The view of a name, as far as only one can be meant."""
     views = [
         item for item in context.catalog.objects
@@ -103,7 +103,7 @@ def _require_names(context: Context, view: HomeObject) -> None:
     """What the text of a view calls its columns is what they are called."""
     path = f"{quoted(view.schema)}.{quoted(view.name)}"
     known = [fold(name) for name, _ in context.local.describe(f"SELECT * FROM {path}")]
-    if known != [fold(item.alias_or_name) for item in _query_of(view).expressions]:
+    if known != [fold(item.alias_or_name) for item in query_of(view).expressions]:
         raise _refused()
 
 
@@ -118,7 +118,7 @@ def _without_returning(tree: exp.Expr) -> None:
 
 def _replaced(tree: exp.Expr, view: HomeObject) -> exp.Table:
     """Put what a view is of in its place; the table or view that it is of."""
-    query = _query_of(view)
+    query = query_of(view)
     source = query.args["from_"].this
     where = query.args.get("where")
     if where is not None and where.find(exp.Query) is not None:
@@ -146,7 +146,8 @@ def _target(tree: exp.Expr) -> exp.Expr:
     return target
 
 
-def _query_of(view: HomeObject) -> exp.Select:
+def query_of(view: HomeObject) -> exp.Select:
+    """The query of a view of one table or view; raises for any other."""
     tokens = lexer.tokens(view.sql)
     start = next((t.end + 1 for t in tokens if fold(t.text) == "as"), 0)
     (text,) = lexer.split(view.sql[start:].strip().rstrip(";")) or (None,)

@@ -46,6 +46,10 @@ def select(
 ) -> Answer:
     """Run a query that locks rows."""
     transaction.require_writable(context)
+    if any(item.kind == "VIEW" for item in context.catalog.objects):
+        from louver.trusted.executor.postgres import locked_views
+
+        text, tokens = locked_views.written_out(context, text, tokens)
     words = statement_parts.words_of(text, tokens, parameters)
     # What PostgreSQL does not lock, such as groups, is its own error.
     whole = Numbered(words, text.parameters)
