@@ -68,11 +68,31 @@ def test_types_of_values_stay(twin: PostgresTwin) -> None:
                 "ALTER TYPE c ADD ATTRIBUTE z int", "ALTER TYPE c DROP ATTRIBUTE y",
                 "ALTER TYPE c RENAME ATTRIBUTE y TO z", "ALTER TYPE mood RENAME VALUE 'a' TO 'c'",
                 "ALTER DOMAIN ds ADD CONSTRAINT late CHECK (VALUE[1] > 0) NOT VALID",
-                "ALTER DOMAIN ds SET DEFAULT nextval('s')", "ALTER DOMAIN d OWNER TO x"):  # fmt: skip
+                "ALTER DOMAIN ds SET DEFAULT nextval('s')",
+                "ALTER DOMAIN d OWNER TO x"):  # fmt: skip
         own = twin.on_louver(sql)
         assert own.error is not None, sql
         assert getattr(own.error, "code", "") != "internal"
     twin.run("SELECT * FROM tt")
     twin.run("ALTER TYPE c ALTER ATTRIBUTE y TYPE int")
     for sql in ("DROP TABLE tt", "ALTER DOMAIN d ADD CONSTRAINT k CHECK (VALUE <> 9)", *_SHOWN):
+        twin.run(sql)
+
+
+def test_comments_on_constraints_stay(twin: PostgresTwin) -> None:
+    shown = (
+        "SELECT conname, obj_description(oid, 'pg_constraint') FROM pg_constraint"
+        " WHERE conname IN ('pos', 'p', 'q', 'dp', 'dq') ORDER BY conname"
+    )
+    for sql in (
+        "ALTER TABLE t ADD CONSTRAINT p CHECK (n > 0)", "COMMENT ON CONSTRAINT p ON t IS 'it''s'",
+        "ALTER DOMAIN d ADD CONSTRAINT dp CHECK (VALUE > 0)",
+        "COMMENT ON CONSTRAINT dp ON DOMAIN d IS 'of a domain'",
+        "ALTER DOMAIN d RENAME CONSTRAINT dp TO dq", "ALTER TABLE t RENAME CONSTRAINT p TO q",
+        shown, "BEGIN", "COMMENT ON CONSTRAINT dq ON DOMAIN d IS 'other'", shown, "ROLLBACK", shown,
+    ):  # fmt: skip
+        twin.run(sql)
+    twin.reopen()
+    for sql in (shown, "ALTER TABLE t DROP CONSTRAINT q", shown,
+                "COMMENT ON CONSTRAINT dq ON DOMAIN d IS NULL", shown):  # fmt: skip
         twin.run(sql)

@@ -271,7 +271,8 @@ def test_a_view_of_a_whole_table_is_locked_as_the_table() -> None:
     opened = PostgresTwin()
     try:
         for sql in (
-            "CREATE TABLE t (a int PRIMARY KEY, b text ENC)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')",
+            "CREATE TABLE t (a int PRIMARY KEY, b text ENC)",
+            "INSERT INTO t VALUES (1, 'x'), (2, 'y')",
             "CREATE VIEW v AS SELECT * FROM t", "CREATE VIEW w AS SELECT * FROM v",
             "CREATE SCHEMA s", "CREATE VIEW s.hidden AS SELECT * FROM t",
             "CREATE VIEW x AS SELECT b AS a, a AS b FROM t", "CREATE VIEW z AS TABLE t LIMIT 1",

@@ -25,7 +25,8 @@ _PREPARED = "SELECT name, statement, parameter_types, from_sql FROM pg_prepared_
 def test_prepared_statements_are_listed(twin: PostgresTwin) -> None:
     for sql in (
         "PREPARE q1 AS SELECT 1 AS a", "CREATE TYPE mood AS ENUM ('sad')",
-        "PREPARE \"Q 2\" (text, int, mood) AS SELECT 'it''s', $1, $2, $3", "PREPARE bad AS SELECT x",
+        "PREPARE \"Q 2\" (text, int, mood) AS SELECT 'it''s', $1, $2, $3",
+        "PREPARE bad AS SELECT x",
         "PREPARE q3 AS INSERT INTO t VALUES ($1, $2)", f"{_PREPARED} ORDER BY name",
         "SELECT p.name, parameter_types[1] FROM pg_catalog.pg_prepared_statements AS p, t"
         " WHERE p.name < t.b ORDER BY 1, 2", "SELECT count(*) FROM pg_prepared_statements",
@@ -60,8 +61,10 @@ def test_select_into_makes_a_table(twin: PostgresTwin) -> None:
         "SELECT * INTO t2 FROM t", "SELECT a, b AS bb INTO TEMP TABLE t3 FROM t WHERE a > 1",
         "SELECT * FROM t2 ORDER BY a", "SELECT * FROM t3", "SELECT 1 AS x INTO TABLE public.t4",
         "SELECT a INTO t5 FROM t UNION SELECT 7", "SELECT * FROM t5 ORDER BY a",
-        "SELECT 'a' INTO t4", "SELECT a FROM t UNION SELECT 7 INTO t6", "SELECT nope INTO t7 FROM t",
-        "SELECT 1 AS a INTO UNLOGGED t9", "SELECT b AS \"into\", 'into' AS c INTO t8 FROM t", "SELECT * FROM t8 ORDER BY 1",
+        "SELECT 'a' INTO t4", "SELECT a FROM t UNION SELECT 7 INTO t6",
+        "SELECT nope INTO t7 FROM t",
+        "SELECT 1 AS a INTO UNLOGGED t9",
+        "SELECT b AS \"into\", 'into' AS c INTO t8 FROM t", "SELECT * FROM t8 ORDER BY 1",
         "SELECT relname, relpersistence FROM pg_class WHERE relname ~ '^t\\d$' ORDER BY 1",
     ):  # fmt: skip
         twin.run(sql)

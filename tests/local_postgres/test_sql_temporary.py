@@ -150,7 +150,7 @@ def test_parts_of_a_query_change_temporary_tables(twin: PostgresTwin) -> None:
         "CREATE TABLE s (a int ENC, n int)", "INSERT INTO s VALUES (1, 1), (2, 2), (30, 3)",
         "INSERT INTO y SELECT g, 'r' || g FROM generate_series(1, 10) g",
         "WITH t AS (INSERT INTO y VALUES (11), (12) RETURNING *) SELECT * FROM t ORDER BY a",
-        "WITH t AS (UPDATE y SET a = a + 100 WHERE a < 4 RETURNING a) SELECT sum(a), count(*) FROM t",
+        "WITH t AS (UPDATE y SET a = a + 100 WHERE a < 4 RETURNING a) SELECT sum(a) FROM t",
         "WITH t AS (DELETE FROM y WHERE a < 7 RETURNING *) INSERT INTO gone SELECT a FROM t",
         "WITH t AS (DELETE FROM gone RETURNING a) INSERT INTO y SELECT -a, 'back' FROM t"
         " RETURNING a", "WITH t AS (INSERT INTO gone VALUES (0)) VALUES (false)",

@@ -1,4 +1,4 @@
-"""TEMP sequences in PostgreSQL's language: they go with the session, and only it draws from them."""
+"""TEMP sequences in PostgreSQL's language: they go with the session, and it alone draws."""
 
 from __future__ import annotations
 

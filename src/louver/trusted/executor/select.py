@@ -179,8 +179,8 @@ def _counted(context: Context, text: lexer.Text, parameters: list[object]) -> An
     """The rows of a query without columns, which Arrow does not count."""
     if not context.local.dialect.has_own_statements:
         raise errors.make("sql.unsupported", statement="A query without columns")
-    sql = [f"SELECT count(*) FROM ({part}\n) AS louver_rows" for part in (text.home, text.plain)]
-    counting = lexer.Text(*sql, text.parameters)
+    home, plain = (f"SELECT count(*) FROM ({t}\n) AS louver_rows" for t in (text.home, text.plain))
+    counting = lexer.Text(home, plain, text.parameters)
     answer = _select(context, counting, lexer.tokens(counting.plain), parameters)
     rows = pa.table({}) if answer.rows is None else answer.rows
     return replace(answer, rows=pa.table({}), columns=[], affected=rows.column(0)[0].as_py())

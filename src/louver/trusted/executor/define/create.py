@@ -66,8 +66,8 @@ def create(
     if temporary_objects.implied(context, start, text.home, home_values(text, parameters)):
         # No placeholder precedes the word, so both texts are alike up to there.
         at = tokens[[keyword(token.text) for token in tokens].index(start.kind)].start
-        said = [f"{sql[:at]}TEMP {sql[at:]}" for sql in (text.home, text.plain)]
-        text = lexer.Text(*said, text.parameters)
+        home, plain = (f"{sql[:at]}TEMP {sql[at:]}" for sql in (text.home, text.plain))
+        text = lexer.Text(home, plain, text.parameters)
         return create(context, text, lexer.tokens(text.plain), parameters, given)
     position = temporary_objects.resolved(context, start)
     table_macro = start.kind == "MACRO" and object_texts.is_table_macro(tokens)

@@ -82,8 +82,10 @@ def over_tables(context: Context, name: str) -> bool:
         return False
     every, read = reached(context.catalog, {name})
     stored = {table for _, table in context.catalog.tables}
-    return context.local.temporary.mentioned(every) and stored.isdisjoint(every) and all(
-        item.kind == "VIEW" and item.temporary for item in read
+    return (
+        context.local.temporary.mentioned(every)
+        and stored.isdisjoint(every)
+        and all(item.kind == "VIEW" and item.temporary for item in read)
     )
 
 

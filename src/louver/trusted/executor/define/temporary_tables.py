@@ -168,7 +168,11 @@ def change(
 
 
 def _changed(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object], fresh: str
+    context: Context,
+    text: lexer.Text,
+    tokens: Sequence[Token],
+    parameters: list[object],
+    fresh: str,
 ) -> Answer:
     home, words = context.local, reached(context.catalog, names_of(tokens))[0]
     _require_types(context, text, tokens, parameters)

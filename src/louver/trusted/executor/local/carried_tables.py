@@ -40,7 +40,7 @@ class CarriedTables(ABC):
 
     @property
     def sequences(self) -> frozenset[str]:
-        """The folded names of sequences that are temporary as well, where these are local tables'."""
+        """The folded names of temporary sequences, where these come along with the tables."""
         return frozenset()
 
     def mentioned(self, words: set[str]) -> bool:

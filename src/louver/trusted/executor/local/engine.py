@@ -40,6 +40,10 @@ class TemporaryTables(Protocol):
     def names(self) -> frozenset[str]:
         """Their folded names."""
 
+    @property
+    def sequences(self) -> frozenset[str]:
+        """The folded names of temporary sequences, where these come along with the tables."""
+
     def has_index(self, name: str) -> bool:
         """Whether an index of this folded name is of a temporary table, where that counts."""
 

@@ -245,22 +245,15 @@ class Statements(Protocol):
         return pa.table({})
 
     def names_row_type(self, _error: errors.Error) -> bool:
-        """Whether the type that is missing, as an error says, is that of a declared table's rows:
-        of an engine that has such.
-        """
+        """Whether the type that an error misses is that of a declared table's rows."""
         return False
 
     def refused(
-        self,
-        _sql: str,
-        *,
-        draws: bool = True,  # noqa: ARG002 - others look at it
-        temporary: bool = False,  # noqa: ARG002 - as above
-    ) -> str:
-        """What a query or change does, or asks for, that is of the engine that runs it, and so not
-        to be had of a local one: its name for the user. "" of none. ``draws``: whether it is known
-        that it draws from sequences; else it must not. ``temporary``: a part of it may change
-        rows where all that it changes are temporary tables.
+        self, _sql: str, *, draws: bool = True, temporary: bool = False,  # noqa: ARG002
+    ) -> str:  # fmt: skip
+        """What a query or change does that is of the engine which runs it, and not to be had of a
+        local one: its name for the user, "" of none. ``draws``: it is known to draw from sequences;
+        else it must not. ``temporary``: a part may change rows, of temporary tables alone.
         """
         return ""
 

@@ -19,7 +19,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.postgres import admitted, lock_clause
 from louver.trusted.executor.postgres.messages import said
-from louver.trusted.executor.postgres.session_views import is_scrollable
+from louver.trusted.executor.postgres.session_views import Listings, is_scrollable
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.executor.row_writer import Removed
 from louver.trusted.planner.sql import lexer
@@ -166,11 +166,12 @@ def declare(
         context.local.statements.bind(inner.home, parameters)
         failure, context.state.aborted = error, False
     depth = len(context.state.savepoints) if context.in_transaction else None
+    context.state.cache(Listings).by_view["pg_cursors"] = _listed
     rows = pa.table({}) if answer.rows is None else answer.rows
     own[name] = Cursor(
         rows, answer.columns, hold, forward_only, depth, failure=failure, alive=answer.alive,
         statement=text.home, declared=datetime.now(UTC).isoformat(), options=frozenset(options),
-        scrolls=True if "SCROLL" in options else not forward_only and is_scrollable(inner),
+        scrolls=True if "SCROLL" in options else not forward_only and is_scrollable(context, inner),
     )  # fmt: skip
     if answer.alive is not None:
         context.state.cache(Removed).is_asked = True
@@ -240,24 +241,18 @@ _SHORT = {
 }  # fmt: skip
 
 
-def listed(context: Context, sql: str) -> list[dict[str, object]]:
-    """The rows of pg_cursors; that without a name is the statement itself, which PostgreSQL shows to
-    clients that can bind values.
-    """
+def _listed(context: Context) -> list[dict[str, object]]:
+    """The rows of pg_cursors."""
     own = context.state.cache(Cursors).open
     if any(cursor.scrolls is None for cursor in own.values()):
         refuse("A query of pg_cursors beside a cursor that says neither SCROLL nor NO SCROLL")
-    itself = Cursor(
-        pa.table({}), [], hold=False, forward_only=True, depth=None, statement=sql,
-        declared=datetime.now(UTC).isoformat(), scrolls=False,
-    )  # fmt: skip
     return [
         {
             "name": name, "statement": cursor.statement, "is_holdable": cursor.hold,
             "is_binary": "BINARY" in cursor.options, "is_scrollable": cursor.scrolls,
             "creation_time": cursor.declared,
         }
-        for name, cursor in [("", itself), *own.items()]
+        for name, cursor in own.items()
     ]  # fmt: skip
 
 

@@ -81,6 +81,7 @@ def prepare(
     names = [column for column, _ in columns]
     if typed is not inner:
         columns = context.local.statements.prepared(typed.home, ())[1]
+    context.state.cache(session_views.Listings).by_view["pg_prepared_statements"] = _listed
     own[name] = Prepared(
         typed, types, tuple(used), names, columns, context.local.revision,
         statement=text.home, prepared=datetime.now(UTC).isoformat(),
@@ -223,7 +224,7 @@ def deallocate(
     return Answer()
 
 
-def listed(context: Context) -> list[dict[str, object]]:
+def _listed(context: Context) -> list[dict[str, object]]:
     """The rows of pg_prepared_statements."""
     return [
         {

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from sqlglot.tokens import Token, TokenType
 
@@ -32,6 +33,13 @@ _BEHIND = frozenset(
      "CROSS", "NATURAL", "ON", "USING")
 )  # fmt: skip
 _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
+
+
+@dataclass(slots=True)
+class Listings:
+    """What lists the rows of a view, by its name, once there are any."""
+
+    by_view: dict[str, Callable[[Context], list[dict[str, object]]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -102,9 +110,14 @@ def _rows(context: Context, name: str, sql: str) -> str:
     """A query of the rows. Its types are objects of the schema, so the binder answers it; what was
     said stands there as hexadecimal digits, in which no name can be looked for.
     """
-    from louver.trusted.executor.postgres import cursors, prepared
-
-    rows = cursors.listed(context, sql) if name == "pg_cursors" else prepared.listed(context)
+    listed = context.state.cache(Listings).by_view.get(name)
+    rows = [] if listed is None else listed(context)
+    if name == "pg_cursors":
+        # The statement itself, which PostgreSQL shows to clients that can bind values.
+        rows.append({
+            "name": "", "statement": sql, "is_holdable": False, "is_binary": False,
+            "is_scrollable": False, "creation_time": datetime.now(UTC).isoformat(),
+        })  # fmt: skip
     digits = json.dumps(rows).encode().hex()
     return (
         f"(SELECT * FROM pg_catalog.json_to_recordset(pg_catalog.convert_from("
@@ -113,16 +126,19 @@ def _rows(context: Context, name: str, sql: str) -> str:
     )
 
 
-def is_scrollable(query: lexer.Text) -> bool | None:
+def is_scrollable(context: Context, query: lexer.Text) -> bool | None:
     """Whether PostgreSQL lets a cursor that says nothing of it go back, as far as that is certain:
-    of all rows of one source, in no order or in that of one column.
+    of all rows of one table, in no order or in that of one column.
     """
     tokens = lexer.tokens(query.plain)
     words = [keyword(token.text) for token in tokens]
     if any(t.token_type == TokenType.L_PAREN for t in tokens) or "FROM" not in words:
         return None
-    behind = words[words.index("FROM") + 2 :]
-    if words[0] == "SELECT" and words[1] != "DISTINCT" and words.count("SELECT") == 1:
-        if not behind or (behind[0] in ("ORDER", "ORDER BY") and len(behind) <= 3):
-            return True
-    return None
+    at = words.index("FROM") + 1
+    stored, name = {name for _, name in context.catalog.tables}, fold(tokens[at].text)
+    if name not in stored | context.local.temporary.names or words[:2] == ["SELECT", "DISTINCT"]:
+        return None
+    behind = words[at + 1 :]
+    is_ordered = behind[:1] in (["ORDER"], ["ORDER BY"]) and len(behind) <= 3
+    is_one = words[0] == "SELECT" and words.count("SELECT") == 1
+    return True if is_one and (not behind or is_ordered) else None

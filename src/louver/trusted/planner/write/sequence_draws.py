@@ -28,7 +28,6 @@ from louver.trusted.planner.write.reads import (
 )
 from louver.trusted.vault.catalog import Catalog
 
-
 #: Tokens, and words, by letters, and queries of nothing but constants and draws in these.
 _LETTERS = {
     TokenType.L_PAREN: "(", TokenType.R_PAREN: ")", TokenType.COMMA: ",", TokenType.STRING: "T",

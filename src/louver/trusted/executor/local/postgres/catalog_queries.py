@@ -101,6 +101,15 @@ SELECT n.nspname::text, n.nspname::text, format('COMMENT ON SCHEMA %I IS %L', n.
 FROM pg_namespace AS n JOIN pg_description AS d
 ON d.objoid = n.oid AND d.classoid = 'pg_namespace'::regclass
 WHERE {_OURS} AND n.nspname <> 'public'
+UNION ALL
+SELECT n.nspname::text, coalesce(c.relname, t.typname)::text,
+    format('COMMENT ON CONSTRAINT %I ON %s%I.%I IS %L', k.conname, CASE WHEN k.contypid > 0
+    THEN 'DOMAIN ' ELSE '' END, n.nspname, coalesce(c.relname, t.typname), d.description),
+    coalesce(c.relpersistence = 't', false)
+FROM pg_constraint AS k JOIN pg_description AS d ON d.objoid = k.oid
+    AND d.classoid = 'pg_constraint'::regclass
+LEFT JOIN pg_class AS c ON c.oid = k.conrelid LEFT JOIN pg_type AS t ON t.oid = k.contypid
+JOIN pg_namespace AS n ON n.oid = coalesce(c.relnamespace, t.typnamespace) WHERE {_OURS}
 """
 RELATION = f"""
 SELECT c.oid {_FROM} WHERE {_SCHEMA} = $1 AND c.relname = $2

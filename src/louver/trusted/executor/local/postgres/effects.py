@@ -79,9 +79,7 @@ class Reach(Protocol):
     def changes_temporary(self) -> bool: ...
 
 
-def refused(
-    reach: Reach, is_quiet: Callable[[str], bool], *, temporary: bool = False
-) -> str:
+def refused(reach: Reach, is_quiet: Callable[[str], bool], *, temporary: bool = False) -> str:
     """See `Statements.refused`. ``is_quiet`` judges a function in SQL whose body is a string, which
     the analyser does not read, by its name.
     """

@@ -39,9 +39,6 @@ _MOST_VALUES = 4_096
 _NOT_MIRRORED = frozenset({"INDEX", "COMMENT", "TABLE"})
 
 
-_TEMPORARY_VIEWS = (
-    "SELECT relname::text FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'v'"
-)
 _FUNCTIONS = (
     "SELECT p.oid::regprocedure::text FROM pg_proc AS p JOIN pg_namespace AS n"
     " ON n.oid = p.pronamespace WHERE n.nspname = $1 AND $2 IN (p.proname::text,"
@@ -60,10 +57,8 @@ class PostgresLocalEngine(PostgresRehearsals):
         #: names and types of the last answer
         self.last_columns: Described = []
         self.last_affected = -1
-        self._views: dict[tuple[str, str, str], HomeObject] = {}
         self._temporary = PostgresTemporary(self)
         self._files = unused.NoFiles()
-        self.unresolved: list[HomeObject] = []
         self._state = "new"
 
     # ------------------------------------------------------------------ lifecycle
@@ -185,30 +180,6 @@ class PostgresLocalEngine(PostgresRehearsals):
                     self.define(item, catalog)
                 except errors.Error:
                     self.unresolved.append(item)
-
-    def remake_views(self) -> None:
-        """Have the temporary views in the binder again that its temporary tables took along."""
-        known = [item for item in (*self._views.values(), *self.unresolved) if item.temporary]
-        left = [item for item in known if item.kind == "VIEW"]
-        if not left:
-            return
-        there = {name for (name,) in self.binder.fetchall(_TEMPORARY_VIEWS)}
-        left = [item for item in left if item.name not in there]
-        before = -1
-        while left and len(left) != before:
-            before, items, left = len(left), left, []
-            for item in items:
-                try:
-                    with path_instead(self.binder, item.path):
-                        self.binder.execute(item.sql)
-                except errors.Error:
-                    left.append(item)
-                    continue
-                self._views[item.kind, fold(item.schema), fold(item.name)] = item
-        for item in left:
-            self._views.pop((item.kind, fold(item.schema), fold(item.name)), None)
-        self.unresolved = [*(o for o in self.unresolved if o not in known), *left]
-        self.forget_types()
 
     def _settle(self, catalog: Catalog) -> None:
         """Have sequences go with their columns, and stand where they stood."""

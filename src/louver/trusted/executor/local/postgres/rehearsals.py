@@ -18,7 +18,7 @@ from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.emptying import Emptying
 from louver.trusted.executor.local.postgres.instances import Identity
 from louver.trusted.executor.local.postgres.session_settings import PostgresSettings
-from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.catalog import HomeObject, Table
 from louver.untrusted.servers import private_postgres
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ class PostgresRehearsals(PostgresSettings):
         super().__init__(identity)
         self._emptying = Emptying()
         self._seen: at_once.Memory | None = None
+        #: views, and functions that need tables, which the workspace has while a query runs
+        self._views: dict[tuple[str, str, str], HomeObject] = {}
+        self.unresolved: list[HomeObject] = []
 
     def _replace(self) -> None:
         super()._replace()
@@ -44,6 +47,14 @@ class PostgresRehearsals(PostgresSettings):
         """See `Lifecycle`."""
         super().forget_types()
         self._seen = None
+
+    def remake_views(self) -> None:
+        """Have the temporary views in the binder again that its temporary tables took along."""
+        from louver.trusted.executor.local.postgres import remade_views
+
+        if any(item.temporary for item in (*self._views.values(), *self.unresolved)):
+            self.unresolved = remade_views.remake(self.binder, self._views, self.unresolved)
+            self.forget_types()
 
     @contextmanager
     def rehearsal(self, *, undone: bool = True) -> Iterator[PostgresConnection]:

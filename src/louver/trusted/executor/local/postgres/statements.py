@@ -205,9 +205,7 @@ class PostgresStatements(Statements):
             functions: dict[int, Called] = {}
             temporary: set[int] = set()
             while True:
-                opened = self._opened(
-                    whole, relations, functions, temporary, users_only=users_only
-                )
+                opened = self._opened(whole, relations, functions, temporary, users_only=users_only)
                 if not opened:
                     return Reach(
                         whole, frozenset(relations.values()), tuple(functions.values()),

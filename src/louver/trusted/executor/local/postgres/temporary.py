@@ -192,10 +192,8 @@ class PostgresTemporary(CarriedTables):
         for path in self._places().keys() & self._stood.keys():
             value, is_called = self._stood[path]
             literal = path.replace("'", "''")
-            last = f"setval('{literal}', {value}, false)"
-            self.home.workspace.execute(
-                f"SELECT {last}, nextval('{literal}')" if is_called else f"SELECT {last}"
-            )
+            draw = f", nextval('{literal}')" if is_called else ""
+            self.home.workspace.execute(f"SELECT setval('{literal}', {value}, false){draw}")
 
     def _drop(self, connection: PostgresConnection) -> None:
         """Drop all that one of the two has, first tables, with the sequences of their columns."""
