@@ -72,7 +72,7 @@ def is_target(context: Context, tokens: Sequence[Token]) -> bool:
         at = words.index("ON") if "INDEX" in words[:3] and "ON" in words else 0
         verb = "ALTER" if at else ""
     kind = keyword(tokens[1].text) if verb in ("DROP", "ALTER") and tokens[1:] else ""
-    if kind == "SEQUENCE":
+    if kind == "SEQUENCE" and context.local.dialect.prints_objects:
         return _is_sequence(context, tokens)
     if verb == "DROP" and kind == "INDEX":
         return known.has_index(_name(tokens, 2))
