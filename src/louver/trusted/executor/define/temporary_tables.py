@@ -86,7 +86,13 @@ def _is_sequence(context: Context, tokens: Sequence[Token]) -> bool:
     """Whether a statement is about temporary sequences, and no others."""
     known = context.local.temporary.names
     if keyword(tokens[0].text) != "DROP":
-        return _name(tokens, 2) in known
+        is_known = _name(tokens, 2) in known
+        if is_known and context.in_transaction:
+            # Where it stands would have to go back with the transaction, what is drawn not.
+            raise errors.make(
+                "sql.unsupported", statement="ALTER of a TEMP sequence in a transaction"
+            )
+        return is_known
     stored = {fold(o.name) for o in context.catalog.objects if o.kind == "SEQUENCE"}
     said = {fold(token.text) for token in tokens}
     if known & said and stored & said:

@@ -152,11 +152,20 @@ class PostgresTemporary(CarriedTables):
         """See `CarriedTables`."""
         return any(fold(index) == name for index, _ in self.home.workspace.fetchall(_INDEXES))
 
+    def keep(self) -> None:
+        """See `CarriedTables`; a sequence that is dropped now may come back, and goes on then."""
+        super().keep()
+        self._note_places()
+
+    def _note_places(self) -> None:
+        if self.names:
+            self._drawn |= self._positions()
+            self._stood |= self._places()
+
     def leave(self) -> None:
         """See `CarriedTables`; what is undone gives back no number."""
         with suppress(self.failures):
-            self._drawn = self._positions() if self.names else {}
-            self._stood = self._places() if self.names else {}
+            self._note_places()
         super().leave()
 
     def state(self) -> TemporaryState:
@@ -170,8 +179,7 @@ class PostgresTemporary(CarriedTables):
     def restore(self, state: TemporaryState) -> None:
         """Have these and no others; their sequences go on where they are."""
         tables, indexes, rows = state
-        if self.names:
-            self._drawn, self._stood = self._positions(), self._places()
+        self._note_places()
         for connection in (self.home.binder, self.home.workspace):
             self._drop(connection)
             for sql in tables.values():
