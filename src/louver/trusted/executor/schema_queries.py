@@ -15,13 +15,7 @@ from itertools import pairwise
 from sqlglot.tokens import Token
 
 from louver.names import fold
-from louver.trusted.executor import (
-    constraint_check,
-    seen_state,
-    storage,
-    temporary_numbers,
-    transaction,
-)
+from louver.trusted.executor import constraint_check, seen_state, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.front import Common
@@ -124,6 +118,8 @@ def answer(
         names_only=names_only,
     )
     if spoken().has_own_statements and context.has_temporary:
+        from louver.trusted.executor import temporary_numbers
+
         temporary_numbers.require_none(context, tokens)
     if not tables and not context.local.temporary.mentioned(named):
         rows = context.local.ask_schema(text.home, values)
