@@ -61,7 +61,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "the connection is lost: {error}"),
-            Self::Tls(text) => write!(f, "no TLS with the client: {text}"),
+            Self::Tls(text) => write!(f, "TLS: {text}"),
             Self::Protocol(text) | Self::Refused { message: text, .. } => f.write_str(text),
         }
     }
