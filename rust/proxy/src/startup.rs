@@ -55,8 +55,6 @@ impl Options {
 
 /// What a connection is for.
 #[derive(Debug)]
-// There is one for each connection, and it is taken apart at once.
-#[expect(clippy::large_enum_variant)]
 pub enum Opened {
     /// A session. AuthenticationOk is in the client's output and not yet sent.
     Session(Client, Greeting),

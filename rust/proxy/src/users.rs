@@ -68,6 +68,8 @@ impl fmt::Debug for Verifier {
 #[derive(Debug)]
 pub struct Users {
     verifiers: BTreeMap<String, Verifier>,
+    /// The iterations and the length of the salt of each.
+    looks: Vec<(u32, usize)>,
     mocks: Mocks,
 }
 
@@ -125,8 +127,12 @@ impl Users {
         }
         let mut secret = Zeroizing::new([0; 32]);
         random(&mut *secret)?;
-        let mocks = Mocks(secret);
-        Ok(Self { verifiers, mocks })
+        let looks = |verifier: &Verifier| (verifier.iterations, verifier.salt.len());
+        Ok(Self {
+            looks: verifiers.values().map(looks).collect(),
+            verifiers,
+            mocks: Mocks(secret),
+        })
     }
 
     /// Whether there are none.
@@ -144,14 +150,10 @@ impl Users {
     /// password does not learn which names there are.
     pub(crate) fn mock(&self, name: &str) -> Verifier {
         let looks = self.derived(b"looks", name);
-        let like = (self.verifiers.len() as u64)
-            .checked_sub(1)
-            .and_then(|last| {
-                let number = u64::from_be_bytes(*looks.first_chunk()?);
-                let at = usize::try_from(number % (last + 1)).ok()?;
-                self.verifiers.values().nth(at)
-            });
-        let (iterations, length) = like.map_or(USUAL, |v| (v.iterations, v.salt.len()));
+        let number = looks.iter().fold(0, |sum, byte| {
+            (sum << 8 | usize::from(*byte)) % self.looks.len().max(1)
+        });
+        let (iterations, length) = self.looks.get(number).copied().unwrap_or(USUAL);
         let mut salt = self.derived(b"salt", name).to_vec();
         salt.truncate(length);
         Verifier {
