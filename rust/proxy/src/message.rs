@@ -188,14 +188,14 @@ struct Body(Bytes);
 impl Body {
     fn take(&mut self, count: usize) -> Result<Bytes> {
         if count > self.0.len() {
-            return Err(Error::protocol("insufficient data left in message"));
+            return Err(insufficient());
         }
         Ok(self.0.split_to(count))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut array = [0; N];
-        array.copy_from_slice(&self.take(N)?);
+        let array = *self.0.first_chunk().ok_or_else(insufficient)?;
+        self.0.advance(N);
         Ok(array)
     }
 
@@ -216,8 +216,9 @@ impl Body {
         let text = CStr::from_bytes_until_nul(&self.0)
             .map_err(|_| Error::protocol("invalid string in message"))?;
         let length = text.count_bytes();
-        let text = self.take(length + 1)?;
-        utf8(&text[..length]).map(str::to_owned)
+        let text = utf8(text.to_bytes())?.to_owned();
+        self.0.advance(length + 1);
+        Ok(text)
     }
 
     fn target(&mut self) -> Result<Target> {
@@ -251,7 +252,7 @@ impl Body {
     fn list<T>(&mut self, size: usize, next: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let count = usize::from(u16::from_be_bytes(self.array()?));
         if count * size > self.0.len() {
-            return Err(Error::protocol("insufficient data left in message"));
+            return Err(insufficient());
         }
         (0..count).map(|_| next(self)).collect()
     }
@@ -263,6 +264,10 @@ impl Body {
             Err(Error::protocol("invalid message format"))
         }
     }
+}
+
+fn insufficient() -> Error {
+    Error::protocol("insufficient data left in message")
 }
 
 /// Bytes as a text, or PostgreSQL's error with the first of those that are wrong.

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::OnceLock;
 use zeroize::{Zeroize, Zeroizing};
 
 const MOST_FILE_BYTES: u64 = 16 << 20;
@@ -70,11 +71,24 @@ pub struct Users {
     verifiers: BTreeMap<String, Verifier>,
     /// The iterations and the length of the salt of each.
     looks: Vec<(u32, usize)>,
-    mocks: Mocks,
+    mocks: &'static Mocks,
 }
 
-/// The secret that the verifiers of unknown users are computed from.
-struct Mocks(Zeroizing<[u8; 32]>);
+/// The secret that the verifiers of unknown users are computed from: the same for the life of the
+/// process, also where the file is read anew.
+struct Mocks([u8; 32]);
+
+impl Mocks {
+    fn of_process() -> Result<&'static Self> {
+        static MOCKS: OnceLock<Mocks> = OnceLock::new();
+        if let Some(mocks) = MOCKS.get() {
+            return Ok(mocks);
+        }
+        let mut secret = [0; 32];
+        random(&mut secret)?;
+        Ok(MOCKS.get_or_init(|| Self(secret)))
+    }
+}
 
 impl fmt::Debug for Mocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,13 +139,11 @@ impl Users {
                 }
             }
         }
-        let mut secret = Zeroizing::new([0; 32]);
-        random(&mut *secret)?;
         let looks = |verifier: &Verifier| (verifier.iterations, verifier.salt.len());
         Ok(Self {
             looks: verifiers.values().map(looks).collect(),
             verifiers,
-            mocks: Mocks(secret),
+            mocks: Mocks::of_process()?,
         })
     }
 

@@ -101,10 +101,10 @@ fn write(request: &Request, out: &mut BytesMut) {
         }
         Request::CopyFail(reason) => frontend::copy_fail(reason, out),
         Request::Password(data) => frontend::sasl_response(data, out),
-        Request::Flush => Ok(frontend::flush(out)),
-        Request::Sync => Ok(frontend::sync(out)),
-        Request::CopyDone => Ok(frontend::copy_done(out)),
-        Request::Terminate => Ok(frontend::terminate(out)),
+        Request::Flush => return frontend::flush(out),
+        Request::Sync => return frontend::sync(out),
+        Request::CopyDone => return frontend::copy_done(out),
+        Request::Terminate => return frontend::terminate(out),
         Request::FunctionCall => unreachable!("nobody writes it"),
     }
     .expect("written");
@@ -150,7 +150,11 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_or_too_long_is_refused(request in request(), cut in 1_usize..40, more in 1_usize..9) {
+    fn what_is_cut_or_too_long_is_refused(
+        request in request(),
+        cut in 1_usize..40,
+        more in 1_usize..9,
+    ) {
         let mut bytes = BytesMut::new();
         write(&request, &mut bytes);
         let body = &bytes[5..];
@@ -164,7 +168,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in vec(any::<u8>(), 0..64), letter in proptest::sample::select(&b"QPBDECHSdcfFpX"[..])) {
+    fn no_bytes_make_it_panic(
+        bytes in vec(any::<u8>(), 0..64),
+        letter in proptest::sample::select(&b"QPBDECHSdcfFpX"[..]),
+    ) {
         for bytes in [raw(letter, &bytes), bytes] {
             let mut input = BytesMut::from(&bytes[..]);
             while let Ok(Some(_)) = decode(&mut input, MOST) {}

@@ -96,13 +96,13 @@ fn challenge(users: &Users, user: &str) -> (String, String) {
 #[test]
 fn the_challenge_of_an_unknown_user_stays_the_same() {
     let users = users("alice", "secret");
-    let (one, other) = (challenge(&users, "bob"), challenge(&users, "bob"));
-    assert_eq!(one.1, other.1);
-    assert_ne!(one.0, other.0);
-    assert_ne!(one.1, challenge(&users, "carol").1);
+    let (first, other) = (challenge(&users, "bob"), challenge(&users, "bob"));
+    assert_eq!(first.1, other.1);
+    assert_ne!(first.0, other.0);
+    assert_ne!(first.1, challenge(&users, "carol").1);
     let known = challenge(&users, "alice").1;
-    assert_eq!(known.len(), one.1.len());
-    assert!(known.ends_with(",i=4096") && one.1.ends_with(",i=4096"));
+    assert_eq!(known.len(), first.1.len());
+    assert!(known.ends_with(",i=4096") && first.1.ends_with(",i=4096"));
 }
 
 #[test]
@@ -231,7 +231,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_message_that_was_tampered_with_proves_nothing(at in any::<prop::sample::Index>(), flip in 1_u8..128) {
+    fn a_message_that_was_tampered_with_proves_nothing(
+        at in any::<prop::sample::Index>(),
+        flip in 1_u8..128,
+    ) {
         let users = users("alice", "secret");
         let (last, mut server) = challenged(&users);
         let mut bytes = last.into_bytes();
@@ -265,4 +268,10 @@ fn messages_that_are_cut_or_longer_prove_nothing() {
         let (last, mut server) = challenged(&users);
         assert!(server.last(format!("{last}{more}").as_bytes()).is_err());
     }
+}
+
+#[test]
+fn a_challenge_stays_the_same_where_the_users_are_read_anew() {
+    let challenges = [0; 2].map(|_| challenge(&users("alice", "secret"), "bob").1);
+    assert_eq!(challenges[0], challenges[1]);
 }

@@ -12,7 +12,7 @@ const COMMON_NAME: [u8; 5] = [6, 3, 0x55, 4, 3];
 const ALTERNATIVE_NAME: [u8; 5] = [6, 3, 0x55, 0x1d, 0x11];
 
 /// A certificate for `localhost`, in DER, and its key, in PKCS#8.
-pub fn own() -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn own() -> (Vec<u8>, Vec<u8>) {
     let random = SystemRandom::new();
     let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
     let key = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
@@ -48,7 +48,7 @@ pub fn own() -> (Vec<u8>, Vec<u8>) {
 }
 
 /// The same as a server takes it, and in DER.
-pub fn served() -> (Certificate, Vec<u8>) {
+pub(crate) fn served() -> (Certificate, Vec<u8>) {
     let (der, key) = own();
     let chain = vec![CertificateDer::from(der.clone())];
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key));

@@ -13,37 +13,37 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-pub const PASSWORD: &str = "secret";
+pub(crate) const PASSWORD: &str = "secret";
 
 /// What a stream is for a client.
-pub trait Bytes: Read + Write + Send {}
+pub(crate) trait Bytes: Read + Write + Send {}
 impl<T: Read + Write + Send> Bytes for T {}
 
 /// A client.
-pub struct Peer {
-    pub stream: Box<dyn Bytes>,
+pub(crate) struct Peer {
+    pub(crate) stream: Box<dyn Bytes>,
     input: BytesMut,
 }
 
 impl Peer {
-    pub fn new(stream: impl Bytes + 'static) -> Self {
+    pub(crate) fn new(stream: impl Bytes + 'static) -> Self {
         let (stream, input) = (Box::new(stream), BytesMut::new());
         Self { stream, input }
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("sent");
         self.stream.flush().expect("sent");
     }
 
-    pub fn byte(&mut self) -> u8 {
+    pub(crate) fn byte(&mut self) -> u8 {
         let mut byte = [0];
         self.stream.read_exact(&mut byte).expect("a byte");
         byte[0]
     }
 
     /// The next message; None at the end.
-    pub fn message(&mut self) -> Option<Message> {
+    pub(crate) fn message(&mut self) -> Option<Message> {
         loop {
             if let Some(message) = Message::parse(&mut self.input).expect("a message") {
                 return Some(message);
@@ -57,7 +57,7 @@ impl Peer {
     }
 
     /// The SQLSTATE and the text of the error that comes next, behind which nothing comes.
-    pub fn refusal(&mut self) -> (String, String) {
+    pub(crate) fn refusal(&mut self) -> (String, String) {
         let Some(Message::ErrorResponse(body)) = self.message() else {
             panic!("an error is expected")
         };
@@ -88,14 +88,14 @@ impl Peer {
     }
 
     /// Sends a startup message of version 3.0.
-    pub fn introduce(&mut self, parameters: &[(&str, &str)]) {
+    pub(crate) fn introduce(&mut self, parameters: &[(&str, &str)]) {
         let mut out = BytesMut::new();
         frontend::startup_message(parameters.iter().copied(), &mut out).expect("written");
         self.send(&out);
     }
 
     /// Proves a password up to AuthenticationOk, which a session sends; the mechanisms offered.
-    pub fn prove(
+    pub(crate) fn prove(
         &mut self,
         password: &str,
         mechanism: &str,
@@ -129,7 +129,7 @@ impl Peer {
 }
 
 /// What a server makes of a client. A session's output is sent.
-pub type Greeted = JoinHandle<Result<Opened>>;
+pub(crate) type Greeted = JoinHandle<Result<Opened>>;
 
 fn server(stream: Stream, options: Options) -> Greeted {
     thread::spawn(move || {
@@ -142,7 +142,7 @@ fn server(stream: Stream, options: Options) -> Greeted {
 }
 
 /// A connection over TCP.
-pub fn tcp(options: Options) -> (TcpStream, Greeted) {
+pub(crate) fn tcp(options: Options) -> (TcpStream, Greeted) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let client = TcpStream::connect(address).expect("connected");
@@ -154,7 +154,7 @@ pub fn tcp(options: Options) -> (TcpStream, Greeted) {
 }
 
 /// A connection over a Unix socket.
-pub fn unix(options: Options) -> (UnixStream, Greeted) {
+pub(crate) fn unix(options: Options) -> (UnixStream, Greeted) {
     let (client, stream) = UnixStream::pair().expect("a pair");
     client
         .set_read_timeout(Some(Duration::from_secs(20)))
@@ -163,14 +163,14 @@ pub fn unix(options: Options) -> (UnixStream, Greeted) {
 }
 
 /// Alice alone, with a password.
-pub fn alice() -> Options {
+pub(crate) fn alice() -> Options {
     let text = verifier(&Secret::new(PASSWORD.to_owned())).expect("a verifier");
     let users = Users::parse(format!("alice {text}").as_bytes()).expect("users");
     Options::new(Arc::new(users))
 }
 
 /// Nobody, so that who is on this machine is trusted.
-pub fn trusting() -> Options {
+pub(crate) fn trusting() -> Options {
     let mut options = Options::new(Arc::new(Users::none().expect("none")));
     options.trust_loopback = true;
     options

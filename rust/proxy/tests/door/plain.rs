@@ -6,7 +6,7 @@ use postgres_protocol::authentication::sasl::ChannelBinding;
 use postgres_protocol::message::backend::Message;
 use std::sync::Arc;
 
-pub fn session(greeted: Greeted) -> (Client, Greeting) {
+pub(crate) fn session(greeted: Greeted) -> (Client, Greeting) {
     match greeted.join().expect("no panic").expect("greeted") {
         Opened::Session(client, greeting) => (client, greeting),
         Opened::Cancel { .. } => panic!("a session is expected"),
@@ -14,7 +14,7 @@ pub fn session(greeted: Greeted) -> (Client, Greeting) {
 }
 
 /// A startup packet of any version.
-pub fn packet(version: u32, parameters: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn packet(version: u32, parameters: &[(&str, &str)]) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     for (name, value) in parameters {
         body.extend_from_slice(format!("{name}\0{value}\0").as_bytes());
@@ -24,7 +24,7 @@ pub fn packet(version: u32, parameters: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// A packet with its length before it.
-pub fn sized(body: &[u8]) -> Vec<u8> {
+pub(crate) fn sized(body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).expect("short");
     [&length.to_be_bytes()[..], body].concat()
 }
