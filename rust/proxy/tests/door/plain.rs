@@ -6,6 +6,8 @@ use postgres_protocol::authentication::sasl::ChannelBinding;
 use postgres_protocol::message::backend::Message;
 use std::sync::Arc;
 
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
 pub(crate) fn session(greeted: Greeted) -> (Client, Greeting) {
     match greeted.join().expect("no panic").expect("greeted") {
         Opened::Session(client, greeting) => (client, greeting),
@@ -77,7 +79,7 @@ fn who_asks_is_read() {
 #[test]
 fn what_is_not_done_is_refused() {
     let v3 = 3 << 16;
-    let cases: [(u32, &[(&str, &str)], &str); 11] = [
+    let cases: [(u32, Pairs<'_>, &str); 11] = [
         (2 << 16, &[("user", "a")], "0A000"),
         (4 << 16, &[("user", "a")], "0A000"),
         (v3, &[], "28000"),
@@ -136,7 +138,7 @@ fn packets_that_are_none_are_refused() {
 
 #[test]
 fn versions_are_negotiated() {
-    let cases: [(u32, &[(&str, &str)], u16, Option<&[u8]>); 5] = [
+    let cases: [(u32, Pairs<'_>, u16, Option<&[u8]>); 5] = [
         (0, &[], 0, None),
         (2, &[], 2, None),
         (1, &[], 0, Some(b"v\0\0\0\x0c\0\x03\0\0\0\0\0\0")),
