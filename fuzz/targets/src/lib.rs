@@ -10,6 +10,7 @@ mod lake_file;
 mod memory;
 mod numbers;
 mod postgres;
+mod proxy;
 mod replies;
 mod row_set;
 mod sealed;
@@ -85,6 +86,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("functions", functions::run, functions::seeds).within(4096, 4 << 20),
     Target::new("numbers", numbers::run, numbers::seeds).within(4096, 4 << 20),
     Target::new("postgres", postgres::run, postgres::seeds).within(4096, 4 << 20),
+    Target::new("proxy", proxy::run, proxy::seeds),
 ];
 
 /// The target of this name.

@@ -1,0 +1,31 @@
+//! The server side of PostgreSQL's wire protocol, versions 3.0 and 3.2: what a client of PostgreSQL
+//! meets when it connects to Louver.
+//!
+//! Everything that comes from a client is untrusted until it has proved a password, and bounded
+//! after that: messages are refused by their announced length, memory is not taken for what is only
+//! announced, and no bytes make this code panic. I/O blocks; each client has a thread.
+
+mod error;
+mod files;
+pub mod message;
+mod packet;
+pub mod reply;
+mod scram;
+mod socket;
+mod startup;
+mod tls;
+mod users;
+
+pub use error::{Error, Result};
+pub use message::{Request, Target};
+pub use reply::{Column, Fields};
+pub use socket::{Client, Ready, Stream};
+pub use startup::{greet, Greeting, Opened, Options};
+pub use tls::Certificate;
+pub use users::{verifier, Secret, Users, Verifier};
+
+/// What fuzz targets and tests call with bytes of anybody.
+pub mod decoders {
+    pub use crate::packet::{read as packet, take as take_packet, Packet};
+    pub use crate::scram::Exchange;
+}
