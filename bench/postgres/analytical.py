@@ -29,6 +29,7 @@ def measured(scales: tuple[float, ...], limit_s: float, runs: int) -> report.Rep
         f"{len(tpch.INDEXES)} indexes on both sides ({'; '.join(tpch.INDEXES)}). Answers are "
         "compared in the first run, which opens layers; both sides are vacuumed then, and ms are "
         f"medians of {runs} later runs. A query of either side ends after {limit_s:g} s "
-        "(statement_timeout), and is then shown so and not part of the median."
+        f"(statement_timeout; a first run of Louver's after {tpch.OPENING_TIMES} times that), and "
+        "is then shown so and not part of the median."
     )
     return section

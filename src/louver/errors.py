@@ -64,6 +64,8 @@ class Error(Exception):
         self.detail = detail
         #: SQLSTATE, where PostgreSQL as the local engine raised it
         self.sqlstate = ""
+        #: what that said, by the names of the fields of its message, and the text it was given
+        self.said: dict[str, object] = {}
         #: whether it was worded for the local engine, which has not met the key itself
         self.is_reworded = False
 

@@ -130,7 +130,7 @@ class Session:
     def __init__(self, folder: Path, page: str = "") -> None:
         self._folder = folder
         self._environment = _environment(folder)
-        if Path(page).name == "postgres.md":
+        if Path(page).name in ("postgres.md", "front-door.md"):
             self._environment |= servers.environment(self._environment["PATH"])
         self._terminal = Terminal(folder, self._environment)
         self._interpreter: Interpreter | None = None

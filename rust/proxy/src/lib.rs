@@ -5,22 +5,34 @@
 //! after that: messages are refused by their announced length, memory is not taken for what is only
 //! announced, and no bytes make this code panic. I/O blocks; each client has a thread.
 
+mod copy_rows;
+mod engine;
 mod error;
+mod extended;
 mod files;
+mod listener;
 pub mod message;
 mod packet;
+mod portals;
 pub mod reply;
 mod scram;
+mod session;
+mod simple;
 mod socket;
 mod startup;
+mod stop;
 mod tls;
 mod users;
 
+pub use copy_rows::{CopyForm, Splitter};
+pub use engine::{Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values};
 pub use error::{Error, Result};
+pub use listener::{Address, Counts, Server};
 pub use message::{Request, Target};
 pub use reply::{Column, Fields};
 pub use socket::{Client, Ready, Stream};
 pub use startup::{greet, Greeting, Opened, Options};
+pub use stop::Stop;
 pub use tls::Certificate;
 pub use users::{verifier, Secret, Users, Verifier};
 

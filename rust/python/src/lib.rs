@@ -18,6 +18,8 @@ mod postgres;
 mod postgres_failures;
 mod postgres_replies;
 mod postgres_values;
+mod proxy;
+mod proxy_values;
 mod raw_values;
 mod recipe;
 mod sdb;
@@ -49,6 +51,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "look_ups", look_ups::register)?;
     submodule(module, "parquet", parquet::register)?;
     submodule(module, "postgres", postgres::register)?;
+    submodule(module, "proxy", proxy::register)?;
     submodule(module, "sdb_math", math::register)
 }
 

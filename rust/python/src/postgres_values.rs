@@ -8,8 +8,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
-/// A value, a text with the number of its type, an Arrow column with the number of its items'
-/// type: an array of these, or a sealed row: a value for each of its columns.
+/// A value, a text or a binary form with the number of its type, an Arrow column with the number of
+/// its items' type: an array of these, or a sealed row: a value for each of its columns.
 pub(crate) enum Given {
     One(Value),
     Column(PyArray, u32),
@@ -56,6 +56,9 @@ impl FromPyObject<'_, '_> for Given {
             let (first, type_) = (pair.get_item(0)?, pair.get_item(1)?.extract()?);
             if first.is_instance_of::<PyString>() {
                 return Ok(Self::One(Value::Typed(type_, first.extract()?)));
+            }
+            if first.is_instance_of::<PyBytes>() {
+                return Ok(Self::One(Value::Binary(type_, first.extract()?)));
             }
             return Ok(Self::Column(first.extract()?, type_));
         } else {

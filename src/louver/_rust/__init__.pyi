@@ -10,6 +10,7 @@ from louver._rust import fss as fss
 from louver._rust import look_ups as look_ups
 from louver._rust import parquet as parquet
 from louver._rust import postgres as postgres
+from louver._rust import proxy as proxy
 from louver._rust import recipe as recipe
 from louver._rust import sdb_math as sdb_math
 from louver._rust import server as server

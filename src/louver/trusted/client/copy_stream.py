@@ -35,7 +35,7 @@ class Copy:
         try:
             statement, self._running = copying.begin(context, sql)
             if self._running is None:
-                self._pieces = copying.out(context, statement)
+                self._pieces, _ = copying.out(context, statement)
         except errors.Error as error:
             self._failed(error)
             raise

@@ -55,7 +55,7 @@ def contained(session: Recoverable) -> Iterator[None]:
             session.recover()
             if isinstance(error, _ENDS) or not isinstance(error, Exception):
                 raise
-            raise _translated(error) from None
+            raise translated(error) from None
 
 
 def face(cls: type[T]) -> type[T]:
@@ -86,7 +86,7 @@ def guarded(function: Callable[P, T]) -> Callable[P, T]:
         except Exception as error:
             if _ran_nothing(error):
                 raise
-            raise _translated(error) from None
+            raise translated(error) from None
 
     return call
 
@@ -108,7 +108,7 @@ def _method(function: Callable[P, T]) -> Callable[P, T]:
         except Exception as error:
             if _ran_nothing(error):
                 raise
-            raise _translated(error) from None
+            raise translated(error) from None
 
     return call
 
@@ -127,7 +127,7 @@ def recovered(local: LocalEngine, catalog: Catalog) -> None:
         local.renew(catalog)
 
 
-def _translated(error: Exception) -> errors.Error:
+def translated(error: Exception) -> errors.Error:
     """An exception of a library, or of a mistake of Louver's, without its text and its values:
     only DuckDB's messages are known to be fit to be shown.
     """

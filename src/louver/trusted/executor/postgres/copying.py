@@ -184,8 +184,10 @@ def _require_known(context: Context, statement: Statement) -> None:
         connection.execute(f"COPY {statement.path}{statement.listed} TO '/dev/null'")
 
 
-def out(context: Context, statement: Statement) -> Iterator[bytes]:
-    """The data of COPY … TO STDOUT, in pieces; it is all there before the first."""
+def out(context: Context, statement: Statement) -> tuple[Iterator[bytes], int]:
+    """The data of COPY … TO STDOUT, in pieces, and how many rows it is of; it is all there before
+    the first.
+    """
     if statement.query:
         (text,) = lexer.split(statement.query) or (None,)
         if text is None or keyword(lexer.tokens(text.plain)[0].text) not in _QUERIES:
@@ -196,7 +198,14 @@ def out(context: Context, statement: Statement) -> Iterator[bytes]:
         answer = select.query(context, _query_of(context, statement))
     if answer.rows is None:
         raise errors.make("internal", detail="a query without rows")
-    return context.local.copy_to(answer.rows, answer.columns, statement.options)
+    rows = answer.rows
+    return context.local.copy_to(rows, answer.columns, statement.options), rows.num_rows
+
+
+def width(context: Context, statement: Statement) -> int:
+    """How many columns the data has."""
+    query = statement.query or _query_of(context, statement)
+    return len(context.local.describe(query))
 
 
 def _query_of(context: Context, statement: Statement) -> str:

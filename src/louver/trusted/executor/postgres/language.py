@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted.executor import change as modify
 from louver.trusted.executor import define, maintenance
 from louver.trusted.executor import select as queries
@@ -77,6 +77,10 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
     word = keyword(tokens[0].text) if tokens else ""
     if word == "SELECT" and server_calls.is_call(tokens):
         return server_calls.call
+    if word == "SELECT" and _sets(tokens):
+        from louver.trusted.executor.postgres import setting_calls
+
+        return setting_calls.call
     if word == "SELECT" and lock_clause.locks(tokens):
         from louver.trusted.executor.postgres import row_locks
 
@@ -86,6 +90,15 @@ def handler(tokens: Sequence[Token], control: Handler) -> Handler:
 
         return locking_queries.run
     return control if word in _TRANSACTIONS else _HANDLERS.get(word, _unknown)
+
+
+def _sets(tokens: Sequence[Token]) -> bool:
+    """Whether a query is one that changes settings (`setting_calls`)."""
+    if not any(fold(token.text) == "set_config" for token in tokens):
+        return False
+    from louver.trusted.executor.postgres import setting_calls
+
+    return setting_calls.is_call(tokens)
 
 
 def reworded(
@@ -169,7 +182,7 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
         _require_query_within(context, text, tokens)
     if word not in STAYING | _TRANSACTIONS and context.has_temporary:
         temporary_draws.require(context, tokens)
-    if not server_calls.is_call(tokens):
+    if not (server_calls.is_call(tokens) or _sets(tokens)):
         admitted.require(context, text, tokens, locking=True, running=True)
 
 

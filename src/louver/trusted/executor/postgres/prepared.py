@@ -113,7 +113,7 @@ def execute(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """EXECUTE name [(value, …)]."""
-    known = _known(context, text, tokens)
+    known = named(context, text, tokens)
     executed = context.state.cache(session_views.Executed)
     executed.text = text.home
     try:
@@ -128,7 +128,8 @@ def execute(
     return answer
 
 
-def _known(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> Prepared:
+def named(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> Prepared:
+    """The statement that an EXECUTE names."""
     name = Words(context, text, tokens).name()
     known = context.state.cache(_Named).by_name.get(name)
     if known is None:
@@ -144,7 +145,7 @@ def resolved(
     name = words.name()
     given = words.brackets()
     words.ends()
-    known = _known(context, text, tokens)
+    known = named(context, text, tokens)
     if text.parameters or parameters:
         refuse("EXECUTE with placeholders")
     if len(given) != len(known.types):

@@ -14,13 +14,13 @@ from louver import errors
 from louver.trusted.executor.local.postgres.node_tree import Read
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
-#: Volatile functions of PostgreSQL's own that only compute, wait, or draw from a sequence; and that
-#: give back locks, of which a session can have none.
+#: Volatile functions of PostgreSQL's own that only compute, wait, read declarations, or draw from a
+#: sequence; and that give back locks, of which a session can have none.
 _HARMLESS = frozenset((
     "random", "random_normal", "setseed", "clock_timestamp", "timeofday", "gen_random_uuid",
     "uuidv4", "uuidv7", "pg_sleep", "pg_sleep_for", "pg_sleep_until", "nextval", "currval",
-    "lastval", "setval", "pg_sequence_last_value", "pg_advisory_unlock",
-    "pg_advisory_unlock_shared", "pg_advisory_unlock_all",
+    "lastval", "setval", "pg_sequence_last_value", "pg_partition_ancestors", "pg_partition_tree",
+    "pg_advisory_unlock", "pg_advisory_unlock_shared", "pg_advisory_unlock_all",
 ))  # fmt: skip
 #: Others that say something of the server, its transactions or a session of it, where the local
 #: engine has its own; and that run a text, or read what a text names.
@@ -37,7 +37,8 @@ _ELSEWHERE = frozenset((
 #: Views that say something of a session, or of a server, and functions behind them: the local
 #: engine would say it of its own.
 _OF_SERVERS = re.compile(
-    r"pg_(cursors?|prepared_(statement|xact)s?|locks?|lock_status|stats|stats_ext\w*|statistic\w*"
+    r"pg_(cursors?|prepared_(statement|xact)s?|locks?|lock_status|stats|stats_ext\w*"
+    r"|statistic(_ext_data)?"
     r"|stat_\w+|statio_\w+|largeobject\w*|replication_\w+|hba_\w+|ident_\w+|file_settings"
     r"|shmem_\w+|backend_memory_contexts|aios|wait_events)"
 )

@@ -61,6 +61,7 @@ def said(fields: dict[str, Any], sql: str = "") -> errors.Error:
     lines += [f"{keyword(name)}:  {text}" for name, text in more if text]
     failure = errors.make(_CODES.get(state[:2], "postgres.error"), detail="\n".join(lines))
     failure.sqlstate = state
+    failure.said = {**fields, "sql": sql}
     return failure
 
 

@@ -122,9 +122,10 @@ class PostgresInstances:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def interrupt(self) -> None:
-        """Stop the query that is finished now; may be called from another thread."""
-        with suppress(*FAILURES):
-            self.workspace.raw.cancel()
+        """Stop what runs now; may be called from another thread."""
+        for connection in self.instances:
+            with suppress(*FAILURES):
+                connection.raw.cancel()
 
     def is_fit(self) -> bool:
         """Whether both sessions answer, once none is left in a transaction."""

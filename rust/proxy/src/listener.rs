@@ -1,0 +1,326 @@
+//! Addresses that clients connect to. Each has a thread of its own (docs/decisions/0033).
+
+use crate::engine::{Canceller, Engine, Opener};
+use crate::error::{Error, Result};
+use crate::reply;
+use crate::session::Session;
+use crate::socket::{Client, Stream};
+use crate::startup::{greet, Greeting, Opened, Options};
+use crate::stop::Stop;
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes of the secret that a cancellation proves itself by: 4 in protocol 3.0.
+const LONG_SECRET: usize = 32;
+/// Stack of a client's thread. The planner needs most of it.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Where a server listens.
+pub enum Address {
+    /// A name or number with a port; 0 is any that is free.
+    Network(String, u16),
+    /// A socket in the file system, which nobody but the user may use.
+    Socket(PathBuf),
+}
+
+enum Listening {
+    Network(TcpListener),
+    Socket(UnixListener, PathBuf),
+}
+
+/// What a server has done.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Clients that are there.
+    pub clients: AtomicUsize,
+    /// Clients that were greeted.
+    pub greeted: AtomicU64,
+    /// Clients that were turned away.
+    pub refused: AtomicU64,
+    /// Cancellations that stopped something, or found nothing to stop.
+    pub cancelled: AtomicU64,
+}
+
+struct Running {
+    secret: Vec<u8>,
+    canceller: Arc<dyn Canceller>,
+}
+
+/// What all sessions share.
+struct Shared<O> {
+    opener: O,
+    options: Options,
+    most_clients: usize,
+    stop: Arc<Stop>,
+    counts: Arc<Counts>,
+    running: Mutex<HashMap<u32, Running>>,
+    processes: AtomicU32,
+    /// Signalled when a client has gone.
+    gone: (Mutex<usize>, Condvar),
+}
+
+/// Clients and what serves them.
+pub struct Server<O> {
+    listening: Vec<Listening>,
+    shared: Arc<Shared<O>>,
+}
+
+impl<O: Opener + 'static> Server<O> {
+    /// Listens on addresses.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for an address that cannot be used.
+    pub fn new(
+        addresses: &[Address],
+        opener: O,
+        options: Options,
+        most_clients: usize,
+        stop: Arc<Stop>,
+    ) -> Result<Self> {
+        let mut listening = Vec::new();
+        for address in addresses {
+            listen(address, &mut listening)?;
+        }
+        let shared = Shared {
+            opener,
+            options,
+            most_clients,
+            stop,
+            counts: Arc::default(),
+            running: Mutex::default(),
+            processes: AtomicU32::new(1),
+            gone: (Mutex::new(0), Condvar::new()),
+        };
+        Ok(Self {
+            listening,
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.shared.counts)
+    }
+
+    /// The addresses in the network that it listens on.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let of = |listening: &Listening| match listening {
+            Listening::Network(listener) => listener.local_addr().ok(),
+            Listening::Socket(..) => None,
+        };
+        self.listening.iter().filter_map(of).collect()
+    }
+
+    /// Serves until it is stopped, and then until all clients have gone, or for so long: idle ones
+    /// are told, others may end their transaction. How many are left.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where no clients can be waited for.
+    pub fn run(self, patience: Duration) -> Result<usize> {
+        while !self.shared.stop.is_set() {
+            let mut ready: Vec<PollFd<'_>> = Vec::new();
+            for listening in &self.listening {
+                ready.push(match listening {
+                    Listening::Network(listener) => PollFd::new(listener, PollFlags::IN),
+                    Listening::Socket(listener, _) => PollFd::new(listener, PollFlags::IN),
+                });
+            }
+            let signal = self.shared.stop.signal();
+            ready.push(PollFd::from_borrowed_fd(signal.as_fd(), PollFlags::IN));
+            match poll(&mut ready, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::Io(error.into())),
+            }
+            let due: Vec<bool> = ready.iter().map(|r| !r.revents().is_empty()).collect();
+            for (listening, _) in self.listening.iter().zip(&due).filter(|(_, due)| **due) {
+                self.accept(listening);
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        for listening in &self.listening {
+            if let Listening::Socket(_, path) = listening {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        drop(self);
+        Ok(shared.drained(patience))
+    }
+
+    fn accept(&self, listening: &Listening) {
+        let accepted = match listening {
+            Listening::Network(listener) => listener.accept().map(|(s, _)| Stream::Tcp(s)),
+            Listening::Socket(listener, _) => listener.accept().map(|(s, _)| Stream::Unix(s)),
+        };
+        let Ok(stream) = accepted else {
+            // Of too many open files: what goes makes room.
+            std::thread::sleep(Duration::from_millis(20));
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        shared.counts.clients.fetch_add(1, Ordering::SeqCst);
+        let builder = std::thread::Builder::new().name("client".to_owned());
+        let spawned = builder.stack_size(STACK_BYTES).spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                // A mistake of ours must not be the end of others.
+                let served = std::panic::AssertUnwindSafe(|| shared.serve(stream));
+                let _ = std::panic::catch_unwind(served);
+                shared.has_gone();
+            }
+        });
+        if spawned.is_err() {
+            shared.counts.refused.fetch_add(1, Ordering::SeqCst);
+            shared.has_gone();
+        }
+    }
+}
+
+impl<O: Opener> Shared<O> {
+    fn serve(&self, stream: Stream) {
+        let opened = greet(stream, &self.options);
+        match opened {
+            Ok(Opened::Cancel { process, secret }) => self.cancel(process, &secret),
+            Ok(Opened::Session(client, greeting)) => {
+                self.counts.greeted.fetch_add(1, Ordering::SeqCst);
+                // Whom the client is lost to, nobody is left to tell.
+                let _ = self.session(client, &greeting);
+            }
+            Err(_) => {
+                self.counts.refused.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    fn session(&self, mut client: Client, greeting: &Greeting) -> Result<()> {
+        let refusal = if self.stop.is_set() {
+            Some(("57P03", "the database system is shutting down"))
+        } else if self.counts.clients.load(Ordering::SeqCst) > self.most_clients {
+            Some(("53300", "sorry, too many clients already"))
+        } else {
+            None
+        };
+        let engine = match refusal {
+            None => self.opener.open(greeting),
+            Some((state, why)) => Err(crate::engine::Failure::fatal(state, why)),
+        };
+        let engine = match engine {
+            Ok(engine) => engine,
+            Err(mut failure) => {
+                self.counts.refused.fetch_add(1, Ordering::SeqCst);
+                failure.fields.severity = "FATAL";
+                reply::error(&mut client.output, &failure.fields);
+                return client.flush();
+            }
+        };
+        let secret = secret(if greeting.minor == 0 { 4 } else { LONG_SECRET })?;
+        let process = self.register(&secret, engine.canceller());
+        reply::backend_key(&mut client.output, process, &secret)?;
+        let most = self.options.most_message_bytes;
+        let mut session = Session::new(client, engine, most, &self.stop);
+        let done = session.run();
+        self.running().remove(&process);
+        done
+    }
+
+    fn register(&self, secret: &[u8], canceller: Arc<dyn Canceller>) -> u32 {
+        let mut running = self.running();
+        loop {
+            let process = self.processes.fetch_add(1, Ordering::SeqCst) & 0x7fff_ffff;
+            if process != 0 && !running.contains_key(&process) {
+                let secret = secret.to_vec();
+                running.insert(process, Running { secret, canceller });
+                return process;
+            }
+        }
+    }
+
+    fn cancel(&self, process: u32, secret: &[u8]) {
+        let canceller = {
+            let running = self.running();
+            let known = running.get(&process);
+            known
+                .filter(|known| same(&known.secret, secret))
+                .map(|known| Arc::clone(&known.canceller))
+        };
+        if let Some(canceller) = canceller {
+            self.counts.cancelled.fetch_add(1, Ordering::SeqCst);
+            canceller.cancel();
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u32, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_gone(&self) {
+        self.counts.clients.fetch_sub(1, Ordering::SeqCst);
+        let mut times = self.gone.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *times = times.wrapping_add(1);
+        self.gone.1.notify_all();
+    }
+
+    fn drained(&self, patience: Duration) -> usize {
+        let end = Instant::now() + patience;
+        let mut times = self.gone.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let left = self.counts.clients.load(Ordering::SeqCst);
+            let now = Instant::now();
+            if left == 0 || now >= end {
+                return left;
+            }
+            let waited = self.gone.1.wait_timeout(times, end - now);
+            times = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn listen(address: &Address, listening: &mut Vec<Listening>) -> Result<()> {
+    match address {
+        Address::Network(name, port) => {
+            for own in (name.as_str(), *port)
+                .to_socket_addrs()
+                .map_err(Error::Io)?
+            {
+                let listener = TcpListener::bind(own).map_err(Error::Io)?;
+                listener.set_nonblocking(true).map_err(Error::Io)?;
+                listening.push(Listening::Network(listener));
+            }
+        }
+        Address::Socket(path) => {
+            // Of a server that was killed.
+            let dead = std::os::unix::net::UnixStream::connect(path).is_err();
+            if dead && path.exists() {
+                std::fs::remove_file(path).map_err(Error::Io)?;
+            }
+            let listener = UnixListener::bind(path).map_err(Error::Io)?;
+            let own = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(path, own).map_err(Error::Io)?;
+            listener.set_nonblocking(true).map_err(Error::Io)?;
+            listening.push(Listening::Socket(listener, path.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn secret(length: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| Error::Io(std::io::Error::other("no random bytes from the system")))?;
+    Ok(bytes)
+}
+
+/// Whether two secrets are the same, in a time that does not tell where they differ.
+fn same(own: &[u8], given: &[u8]) -> bool {
+    own.len() == given.len() && own.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}

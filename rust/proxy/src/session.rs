@@ -1,0 +1,284 @@
+//! One client's messages, from its greeting to its end. What a message asks for is done here;
+//! what a statement means is the engine's.
+//!
+//! As in PostgreSQL (its documentation, "Message Flow"), an error in the extended protocol has all
+//! messages ignored up to the next Sync, and statements between two of these are one transaction
+//! where the client has begun none.
+
+use crate::engine::{Done, Engine, Failure, Kind, Outcome, Statement, Values};
+use crate::error::Error;
+use crate::message::Request;
+use crate::portals::Portals;
+use crate::reply;
+use crate::socket::{Client, Ready};
+use crate::stop::Stop;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How often a client that listens is told what came.
+const LISTEN_EVERY: Duration = Duration::from_millis(200);
+/// So many bytes are collected before they are sent.
+pub(crate) const SENT_AT_ONCE: usize = 64 << 10;
+pub(crate) const SYNC: u8 = b'S';
+
+/// Why what a client wants is not done.
+pub(crate) enum Halt {
+    /// It is told, and goes on.
+    Failed(Failure),
+    /// It cannot be told any more.
+    Lost(Error),
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused { sqlstate, message } => Self::Failed(Failure::error(sqlstate, message)),
+            other => Self::Lost(other),
+        }
+    }
+}
+
+pub(crate) type Step<T> = Result<T, Halt>;
+
+/// One client's session.
+pub(crate) struct Session<'a, E: Engine> {
+    pub(crate) client: Client,
+    pub(crate) engine: E,
+    pub(crate) statements: HashMap<String, Rc<Statement<E::Handle>>>,
+    pub(crate) portals: Portals<E::Handle>,
+    /// Whether the open transaction is one that the client did not ask for.
+    implicit: bool,
+    /// Whether messages are ignored up to the next Sync.
+    skips: bool,
+    settings: HashMap<String, String>,
+    pub(crate) most_message_bytes: usize,
+    stop: &'a Stop,
+}
+
+impl<'a, E: Engine> Session<'a, E> {
+    pub(crate) fn new(
+        client: Client,
+        engine: E,
+        most_message_bytes: usize,
+        stop: &'a Stop,
+    ) -> Self {
+        Self {
+            client,
+            engine,
+            statements: HashMap::new(),
+            portals: Portals::default(),
+            implicit: false,
+            skips: false,
+            settings: HashMap::new(),
+            most_message_bytes,
+            stop,
+        }
+    }
+
+    /// Says that it is ready, and serves the client until it goes, or has to.
+    ///
+    /// # Errors
+    /// [`Error`] of a client that is lost, or speaks something else.
+    pub(crate) fn run(&mut self) -> Result<(), Error> {
+        self.tell_settings()?;
+        self.ready()?;
+        loop {
+            if !self.wait()? {
+                return Ok(());
+            }
+            let request = match self.client.next(self.most_message_bytes) {
+                Ok(Some(request)) => request,
+                Ok(None) | Err(Error::Io(_)) => return Ok(()),
+                Err(error) => {
+                    self.say(&Failure::fatal("08P01", error.to_string()))?;
+                    return Err(error);
+                }
+            };
+            if matches!(request, Request::Terminate) {
+                return Ok(());
+            }
+            match self.answer(request) {
+                Ok(()) => {}
+                Err(Halt::Lost(error)) => return Err(error),
+                Err(Halt::Failed(failure)) => {
+                    self.say(&failure)?;
+                    if failure.ends {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Until a message comes. False where the session is to end.
+    fn wait(&mut self) -> Result<bool, Error> {
+        loop {
+            if self.client.next_tag().is_some() {
+                return Ok(true);
+            }
+            let is_idle = !self.skips && self.engine.status() == b'I' && !self.implicit;
+            if is_idle && self.stop.is_set() {
+                let why = "terminating connection due to administrator command";
+                self.say(&Failure::fatal("57P01", why))?;
+                return Ok(false);
+            }
+            let listens = is_idle && self.engine.listens();
+            let other = is_idle.then(|| self.stop.signal());
+            match self.client.wait(listens.then_some(LISTEN_EVERY), other)? {
+                Ready::Message => return Ok(true),
+                Ready::Other => {}
+                Ready::Timeout => {
+                    self.tell_messages()?;
+                    self.client.flush()?;
+                }
+                Ready::Gone => return Ok(false),
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Step<()> {
+        match request {
+            Request::Sync => self.sync(),
+            _ if self.skips => Ok(()),
+            Request::Query(sql) => self.query(&sql),
+            Request::Flush => Ok(self.client.flush()?),
+            // A COPY that failed: what is left of its data.
+            Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
+            Request::FunctionCall => {
+                let failure = Failure::error("0A000", "function calls by number are not supported");
+                self.say(&failure)?;
+                self.ready()?;
+                Ok(())
+            }
+            Request::Password(_) | Request::Terminate => Err(Halt::Failed(Failure::fatal(
+                "08P01",
+                "a message that does not belong here",
+            ))),
+            extended => self.extended(extended).inspect_err(|_| self.skips = true),
+        }
+    }
+
+    /// Runs a statement; one that is not `alone` is part of a transaction.
+    pub(crate) fn outcome(
+        &mut self,
+        statement: &Statement<E::Handle>,
+        values: &Values,
+        formats: &[i16],
+        alone: bool,
+    ) -> Step<Outcome> {
+        if self.implicit && statement.kind == Kind::Begins {
+            // It goes on as one that was asked for, as in PostgreSQL.
+            self.implicit = false;
+            return Ok(Outcome::Done {
+                tag: "BEGIN".to_owned(),
+            });
+        }
+        let others = matches!(statement.kind, Kind::Other | Kind::Copies | Kind::Varies);
+        if !alone && others && self.engine.status() == b'I' {
+            self.engine.begin()?;
+            self.implicit = true;
+        }
+        let outcome = self.engine.run(statement, values, formats);
+        self.implicit &= self.engine.status() != b'I';
+        let outcome = outcome?;
+        self.tell_settings()?;
+        self.tell_notices()?;
+        Ok(outcome)
+    }
+
+    /// What is said behind a statement without rows.
+    pub(crate) fn finish(&mut self, outcome: Outcome) -> Step<()> {
+        let tag = match outcome {
+            Outcome::Empty => {
+                reply::empty_query(&mut self.client.output);
+                return Ok(());
+            }
+            Outcome::Done { tag } | Outcome::Rows { tag, .. } => tag,
+            Outcome::CopyIn { format, columns } => self.copy_in(format, columns)?,
+            Outcome::CopyOut { form, columns } => self.copy_out(form, columns)?,
+        };
+        self.tell_notices()?;
+        reply::command_complete(&mut self.client.output, &tag);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Step<()> {
+        let good = !self.skips;
+        self.skips = false;
+        self.end_implicit(good)?;
+        Ok(self.ready()?)
+    }
+
+    /// Ends the transaction that the client did not ask for, if there is one; where it cannot be
+    /// committed, that is said.
+    pub(crate) fn end_implicit(&mut self, good: bool) -> Step<()> {
+        if !std::mem::take(&mut self.implicit) {
+            return Ok(());
+        }
+        let done: Done<()> = self.engine.end(good);
+        if let Err(failure) = done {
+            self.say(&failure)?;
+            if failure.ends {
+                return Err(failure.into());
+            }
+        }
+        self.tell_settings()?;
+        self.tell_notices()?;
+        Ok(())
+    }
+
+    pub(crate) fn ready(&mut self) -> Result<(), Error> {
+        let status = self.engine.status();
+        if status == b'I' {
+            self.portals.clear();
+            if self.engine.listens() {
+                self.tell_messages()?;
+            }
+        }
+        reply::ready(&mut self.client.output, status);
+        self.client.flush()
+    }
+
+    pub(crate) fn say(&mut self, failure: &Failure) -> Result<(), Error> {
+        if self.engine.status() == b'T' {
+            self.engine.fail();
+        }
+        self.tell_notices()?;
+        reply::error(&mut self.client.output, &failure.fields);
+        self.client.flush()
+    }
+
+    fn tell_notices(&mut self) -> Result<(), Error> {
+        for notice in self.engine.notices() {
+            reply::notice(&mut self.client.output, &notice);
+        }
+        Ok(())
+    }
+
+    fn tell_settings(&mut self) -> Result<(), Error> {
+        for (name, value) in self.engine.settings() {
+            if self.settings.get(&name) != Some(&value) {
+                reply::parameter_status(&mut self.client.output, &name, &value);
+                self.settings.insert(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_messages(&mut self) -> Result<(), Error> {
+        let Ok(messages) = self.engine.notifications() else {
+            return Ok(()); // the next statement says why
+        };
+        for (process, channel, text) in messages {
+            reply::notification(&mut self.client.output, process, &channel, &text);
+        }
+        Ok(())
+    }
+}

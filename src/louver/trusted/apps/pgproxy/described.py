@@ -1,0 +1,209 @@
+"""What statements take and give, as the local PostgreSQL describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot.tokens import Token
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.apps.pgproxy import tags
+from louver.trusted.apps.pgproxy.failures import failed
+from louver.trusted.executor import dispatch, seen_state
+from louver.trusted.executor.local.postgres.wire import Described, Wire
+from louver.trusted.executor.postgres import cursors
+from louver.trusted.executor.postgres import prepared as named
+from louver.trusted.executor.session import Session
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.postgres_types import own_type
+
+_MOST_TEXTS = 512
+_WIDER = {21: (23, 20, 1700, 701), 23: (20, 1700, 701), 20: (1700,)}
+"""Types of whole numbers, and those that have all of theirs."""
+_TEXT = own_type("VARCHAR")
+#: PostgreSQL's names of types that an answer of Louver's own has.
+_OWN = {"VARCHAR": _TEXT, "VARCHAR[]": f"{_TEXT}[]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement: its text and tokens, what it is (`tags.kind`), the numbers of its parameters'
+    types, and its columns in text form; None of one without rows, or whose columns vary.
+    """
+
+    sql: str
+    tokens: tuple[Token, ...]
+    kind: str
+    parameters: tuple[int, ...] = ()
+    columns: list[Described] | None = None
+
+
+class Describing:
+    """Describes the statements of one session; what was said of a text holds while no name means
+    something else.
+    """
+
+    def __init__(self, session: Session, wire: Wire) -> None:
+        """None is known at first."""
+        self._session, self._context, self._wire = session, session.context, wire
+        self._known: dict[tuple[object, ...], Prepared] = {}
+
+    def prepared(self, sql: str, types: Sequence[int]) -> Prepared:
+        """Describe a text of one statement, of whose parameters these types are given."""
+        context = self._context
+        key = (sql, tuple(types), context.local.revision, context.catalog.path)
+        if key in self._known and not context.state.aborted:
+            return self._known[key]
+        texts = lexer.split(sql)
+        if len(texts) > 1:
+            raise failed("42601", "cannot insert multiple commands into a prepared statement")
+        if not texts:
+            return Prepared("", (), "empty")
+        try:
+            tokens = _cut(texts[0].plain)
+        except errors.Error as error:
+            dispatch.unread(context, texts[0], error)
+            raise
+        kind = tags.kind(tokens)
+        if context.state.aborted and kind != "controls":
+            raise errors.make("transaction.aborted")
+        word = keyword(tokens[0].text)
+        if word not in tags.DESCRIBED:
+            item = self._of_other(texts[0], tokens, kind, types)
+        else:
+            item = self._of_query(texts[0], tokens, types)
+            key = (sql, tuple(types), context.local.revision, context.catalog.path)
+            if len(self._known) >= _MOST_TEXTS:
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = item
+        return item
+
+    def _of_query(
+        self, text: lexer.Text, tokens: tuple[Token, ...], types: Sequence[int]
+    ) -> Prepared:
+        try:
+            numbers, columns = self._wire.described(text.home, types)
+        except errors.Error:
+            local = self._context.local
+            before = local.revision
+            if not self._context.in_transaction:
+                seen_state.refresh(self._context)
+            if local.revision == before:
+                raise
+            numbers, columns = self._wire.described(text.home, types)
+        sql = self._typed(text, types, numbers)
+        returns = bool(columns) or keyword(tokens[0].text) in ("SELECT", "VALUES", "TABLE", "(")
+        shown = columns if returns and not self._stores(tokens) else None
+        return Prepared(sql, tokens, "other", tuple(numbers), shown)
+
+    @staticmethod
+    def _stores(tokens: Sequence[Token]) -> bool:
+        """Whether it is SELECT … INTO."""
+        depth = 0
+        for token in tokens:
+            depth += (token.text == "(") - (token.text == ")")
+            word = keyword(token.text)
+            if depth == 0 and word == "FROM":
+                return False
+            if depth == 0 and word == "INTO":
+                return keyword(tokens[0].text) == "SELECT"
+        return False
+
+    def _typed(self, text: lexer.Text, types: Sequence[int], numbers: Sequence[int]) -> str:
+        """The text with the types that the client says, where they are not found without."""
+        if not any(types):
+            return text.home
+        try:
+            inferred, _ = self._wire.described(text.home, ())
+        except errors.Error:
+            inferred = []
+        written = {}
+        for at, own in enumerate(numbers):
+            other = inferred[at] if at < len(inferred) else 0
+            if own != other and other not in _WIDER.get(own, ()):
+                written[str(at + 1)] = f"(${at + 1}::{self._wire.type_name(own)})"
+        return lexer.filled(text.home, written) if written else text.home
+
+    def _of_other(
+        self, text: lexer.Text, tokens: tuple[Token, ...], kind: str, types: Sequence[int]
+    ) -> Prepared:
+        if not text.parameters:
+            return Prepared(text.home, tokens, kind)
+        query = self._declared(text, tokens)
+        if query is None:
+            # Whatever they are, PostgreSQL reads them as texts.
+            count = max(int(key) for key in text.parameters)
+            return Prepared(text.home, tokens, kind, (25,) * count)
+        numbers, _ = self._wire.described(query, types)
+        return Prepared(text.home, tokens, kind, tuple(numbers))
+
+    @staticmethod
+    def _declared(text: lexer.Text, tokens: Sequence[Token]) -> str | None:
+        """The query of DECLARE CURSOR."""
+        if keyword(tokens[0].text) != "DECLARE":
+            return None
+        at = next((t.end for t in tokens[1:] if keyword(t.text) == "FOR"), None)
+        # No placeholder precedes the query, so both texts are alike up to there.
+        return None if at is None else text.home[tokens[0].end + at + 2 :]
+
+    # ------------------------------------------------------------------ columns
+
+    def columns_now(self, prepared: Prepared) -> list[Described] | None:
+        """The columns of a statement of which they vary. SHOW and EXPLAIN run for that."""
+        tokens = prepared.tokens
+        word = keyword(tokens[0].text)
+        if word == "FETCH":
+            name = tokens[-1].text
+            return self.of_cursor(name)
+        if word == "EXECUTE":
+            item = self._named(prepared)
+            _, columns = self._wire.described(item.text.home, ())
+            return columns or None
+        answer = self._session.execute(prepared.sql, None)
+        if answer.rows is None:
+            return None
+        return self.of_answer(answer.rows, answer.columns)
+
+    def of_cursor(self, name: str) -> list[Described] | None:
+        """Those of a cursor; None where there is none."""
+        cursor = self._context.state.cache(cursors.Cursors).open.get(name)
+        return None if cursor is None else self.of_answer(cursor.rows, cursor.columns)
+
+    def of_answer(self, rows: pa.Table, columns: Sequence[tuple[str, str]]) -> list[Described]:
+        """Those of an answer, by the names of their types."""
+        known = columns or [(name, _TEXT) for name in rows.column_names]
+        return self._wire.of_names([(name, _OWN.get(type_, type_)) for name, type_ in known])
+
+    def tokens_run(self, prepared: Prepared) -> Sequence[Token]:
+        """The tokens of what ran: of EXECUTE those of the statement that was prepared."""
+        if keyword(prepared.tokens[0].text) != "EXECUTE":
+            return prepared.tokens
+        item = self._named(prepared)
+        return _cut(item.text.plain)
+
+    def _named(self, prepared: Prepared) -> named.Prepared:
+        (text,) = lexer.split(prepared.sql)
+        return named.named(self._context, text, lexer.tokens(text.plain))
+
+
+def _cut(plain: str) -> tuple[Token, ...]:
+    """The tokens of a statement, those behind the first from there on: sqlglot takes the rest of
+    some statements for one text.
+    """
+    (first, *_) = lexer.tokens(plain)
+    return first, *lexer.tokens(plain[first.end + 1 :])
+
+
+def in_formats(columns: Sequence[Described], formats: Sequence[int]) -> list[Described]:
+    """Columns in the formats that were asked for: none is text, one is for all."""
+    if len(formats) > 1 and len(formats) != len(columns):
+        raise failed(
+            "08P01",
+            f"bind message has {len(formats)} result formats but query has {len(columns)} columns",
+        )
+    own = list(formats) or [0]
+    own = own * len(columns) if len(own) == 1 else own
+    return [(*column[:6], form) for column, form in zip(columns, own, strict=True)]

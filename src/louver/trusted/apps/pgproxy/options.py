@@ -1,0 +1,91 @@
+"""The options of `louver serve pg`; no heavy imports."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+from pathlib import Path
+
+from louver import errors
+
+DEFAULT = "127.0.0.1:6432"
+Address = tuple[str, int | None]
+"""A name and a port, or the path of a socket and None."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--listen", action="append", metavar="HOST:PORT",
+        help=f"where clients connect, or a socket's path (default: {DEFAULT}; may be repeated)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--upstream", metavar="URL", help="the database, postgresql://… (default: --url)"
+    )
+    parser.add_argument(
+        "--users", metavar="FILE", help="who may connect (mode 0600); --add-user writes it"
+    )
+    parser.add_argument(
+        "--add-user", metavar="NAME",
+        help="read a password from the terminal or stdin, write it to --users, and end",
+    )  # fmt: skip
+    parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
+    parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
+    parser.add_argument(
+        "--require-tls", action="store_true", help="refuse clients that do not ask for TLS"
+    )
+    parser.add_argument(
+        "--insecure", action="store_true",
+        help="listen without TLS where other machines can reach it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--connections", type=int, default=500, metavar="N", help="clients at a time (500)"
+    )
+    parser.add_argument(
+        "--drain", type=float, default=30.0, metavar="SECONDS",
+        help="how long transactions may go on at the end (30)",
+    )  # fmt: skip
+
+
+def addresses(options: argparse.Namespace) -> list[Address]:
+    """Where to listen.
+
+    Raises:
+        errors.Error: `usage` for anything but an address; `serve.open` for one that other machines
+            reach without users or TLS.
+    """
+    results = [_address(text) for text in options.listen or [DEFAULT]]
+    for name, port in results:
+        if port is None or _is_local(name):
+            continue
+        if not options.users:
+            raise errors.make("serve.open", place=f"{name}:{port}", missing="--users")
+        if not (options.certificate or options.insecure):
+            raise errors.make("serve.open", place=f"{name}:{port}", missing="--certificate")
+    return results
+
+
+def _address(text: str) -> Address:
+    if text.startswith("/"):
+        return text, None
+    name, separator, port = text.rpartition(":")
+    if not separator or not port.isdecimal() or int(port) > 65_535 or not name:
+        detail = f"--listen takes HOST:PORT or the path of a socket, not {text!r:.60}"
+        raise errors.make("usage", detail=detail)
+    return name.strip("[]"), int(port)
+
+
+def _is_local(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def certificate(options: argparse.Namespace) -> tuple[Path, Path] | None:
+    """The files of the certificate and of its key."""
+    if bool(options.certificate) != bool(options.key):
+        raise errors.make("usage", detail="--certificate and --key go together")
+    return (Path(options.certificate), Path(options.key)) if options.certificate else None

@@ -1,0 +1,102 @@
+"""The front door's process: addresses, users, sessions, and its end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from louver import errors
+from louver._rust import proxy
+from louver.trusted.apps.pgproxy.client import Client, set_startup
+from louver.trusted.apps.pgproxy.failures import Failed, failed, fields_of
+from louver.trusted.apps.pgproxy.options import Address
+from louver.trusted.client import connect
+from louver.trusted.executor.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a front door serves, and to whom."""
+
+    upstream: str
+    keys: str
+    addresses: Sequence[Address]
+    profile: str | None = None
+    policy: str | None = None
+    users: Path | None = None
+    certificate: tuple[Path, Path] | None = None
+    tls_required: bool = False
+    most_clients: int = 500
+    patience_ms: int = 30_000
+
+
+@dataclass(slots=True)
+class Door:
+    """Opens a session of its own for each client."""
+
+    options: Options
+    #: opened once, for all sessions
+    ring: Any
+    database: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, user: str, database: str, parameters: Sequence[tuple[str, str]]) -> Client:
+        """The engine of a client that has said who it is."""
+        if database not in (self.database, user):
+            raise failed("3D000", f'database "{database}" does not exist')
+        try:
+            session = self.session()
+        except errors.Error as error:
+            raise Failed(fields_of(error, ""), ends=True) from None
+        client = Client(session, user)
+        try:
+            set_startup(client, parameters)
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+    def session(self) -> Session:
+        """A session of the database."""
+        options = self.options
+        return connect.open_session(
+            options.upstream,
+            self.ring,
+            options.profile,
+            options.policy,
+        )
+
+
+def served(options: Options, ready: Callable[[Sequence[tuple[str, int]]], None]) -> int:
+    """Serve until a signal ends it; how many clients were left then. ``ready`` is called with the
+    addresses in the network.
+    """
+    ring = connect.open_keys(options.keys)
+    door = Door(options, ring, _database(options.upstream))
+    # What is wrong with it is said now.
+    Client(door.session(), "").close()
+    try:
+        server = proxy.Server(
+            list(options.addresses), door, users=options.users, certificate=options.certificate,
+            tls_required=options.tls_required, most_clients=options.most_clients,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        raise errors.make("serve.start", detail=str(error)) from None
+    left: list[int] = []
+    thread = threading.Thread(target=lambda: left.append(server.run(options.patience_ms)))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: server.stop())
+    thread.start()
+    ready(server.addresses)
+    thread.join()
+    return left[0] if left else 0
+
+
+def _database(url: str) -> str:
+    """The database that a URL names."""
+    path = url.partition("?")[0].partition("://")[2]
+    return path.rpartition("/")[2] if "/" in path else ""

@@ -1,0 +1,104 @@
+"""Words of statements: what kind they are of, and what clients learn that they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot.tokens import Token
+
+from louver.names import fold, keyword
+
+#: Statements that the local engine can describe.
+DESCRIBED = frozenset((
+    "SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "UPDATE", "DELETE", "MERGE",
+))  # fmt: skip
+_KINDS = {
+    "BEGIN": "begins", "START": "begins",
+    "COMMIT": "controls", "END": "controls", "ROLLBACK": "controls", "ABORT": "controls",
+    "SAVEPOINT": "controls", "RELEASE": "controls",
+    "COPY": "copies",
+    "FETCH": "varies", "EXECUTE": "varies", "EXPLAIN": "varies", "SHOW": "varies",
+}  # fmt: skip
+_FIXED = {
+    "BEGIN": "BEGIN", "START": "START TRANSACTION", "COMMIT": "COMMIT", "END": "COMMIT",
+    "ROLLBACK": "ROLLBACK", "ABORT": "ROLLBACK", "SAVEPOINT": "SAVEPOINT", "RELEASE": "RELEASE",
+    "SET": "SET", "RESET": "RESET", "SHOW": "SHOW", "EXPLAIN": "EXPLAIN", "PREPARE": "PREPARE",
+    "DECLARE": "DECLARE CURSOR", "LISTEN": "LISTEN", "UNLISTEN": "UNLISTEN", "NOTIFY": "NOTIFY",
+    "LOCK": "LOCK TABLE", "TRUNCATE": "TRUNCATE TABLE", "VACUUM": "VACUUM", "ANALYZE": "ANALYZE",
+    "COMMENT": "COMMENT", "CHECKPOINT": "CHECKPOINT", "REINDEX": "REINDEX",
+}  # fmt: skip
+_MODIFIERS = frozenset((
+    "OR", "REPLACE", "GLOBAL", "LOCAL", "TEMP", "TEMPORARY", "UNLOGGED", "UNIQUE", "RECURSIVE",
+    "CONSTRAINT", "TRUSTED", "PROCEDURAL",
+))  # fmt: skip
+_LONG = {"MATERIALIZED": 2, "FOREIGN": 2, "EVENT": 2, "USER": 2, "ACCESS": 2, "DEFAULT": 2}
+_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_MAY_SET = frozenset((
+    "SET", "RESET", "DISCARD", "ROLLBACK", "ABORT", "COMMIT", "END", "RELEASE", "BEGIN", "START",
+))  # fmt: skip
+
+
+def kind(tokens: Sequence[Token]) -> str:
+    """What a statement is to the session that runs it: see `Kind` of the crate louver-proxy."""
+    return _KINDS.get(keyword(tokens[0].text), "other") if tokens else "empty"
+
+
+def may_set(tokens: Sequence[Token]) -> bool:
+    """Whether settings may be other ones after a statement."""
+    words = keyword(tokens[0].text)
+    return words in _MAY_SET or any(fold(token.text) == "set_config" for token in tokens)
+
+
+def tag(tokens: Sequence[Token], affected: int, *, has_rows: bool) -> str:
+    """What a statement did. With rows, their number goes behind a tag that ends with a blank."""
+    words = [keyword(token.text) for token in tokens[:8]]
+    word = words[0]
+    if word == "ROLLBACK" and "TO" in words[1:4]:
+        return "ROLLBACK"
+    if word in _FIXED and word not in ("SHOW", "EXPLAIN"):
+        return _FIXED[word]
+    if word in _FIXED:
+        return _FIXED[word]
+    verb = _verb(tokens) if word in ("WITH", "SELECT", "VALUES", "TABLE", "(") else word
+    if verb in _CHANGES:
+        head = "INSERT 0" if verb == "INSERT" else verb
+        return f"{head} " if has_rows else f"{head} {max(affected, 0)}"
+    if has_rows:
+        return f"{'FETCH' if word == 'FETCH' else 'SELECT'} "
+    if word in ("SELECT", "WITH"):  # SELECT … INTO
+        return f"SELECT {max(affected, 0)}"
+    if word in ("MOVE", "FETCH"):
+        return f"{word} {max(affected, 0)}"
+    return _of_definition(words, affected)
+
+
+def _verb(tokens: Sequence[Token]) -> str:
+    """The word that a statement with WITH goes on with."""
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        word = keyword(token.text)
+        if depth == 0 and word in (*_CHANGES, "SELECT", "VALUES", "TABLE"):
+            return word
+    return "SELECT"
+
+
+def _of_definition(words: Sequence[str], affected: int) -> str:
+    word = words[0]
+    if word in ("DEALLOCATE", "DISCARD", "CLOSE"):
+        whole = words[1:2] == ["ALL"] or words[1:3] == ["PREPARE", "ALL"]
+        if word == "DISCARD":
+            return " ".join(words[:2])
+        head = "CLOSE CURSOR" if word == "CLOSE" else word
+        return f"{head} ALL" if whole else head
+    if word not in ("CREATE", "ALTER", "DROP"):
+        return word
+    named = [other for other in words[1:] if other not in _MODIFIERS]
+    count = _LONG.get(named[0], 1) if named else 1
+    if named[:1] == ["TEXT"]:
+        count = 3
+    if named[:1] == ["OPERATOR"] and named[1:2] in (["CLASS"], ["FAMILY"]):
+        count = 2
+    if word == "CREATE" and named[:1] == ["TABLE"] and affected >= 0:
+        return f"SELECT {affected}"
+    return " ".join([word, *named[:count]])

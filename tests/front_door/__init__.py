@@ -1,0 +1,1 @@
+"""Clients of PostgreSQL, their own drivers, at `louver serve pg`."""
