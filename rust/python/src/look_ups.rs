@@ -22,7 +22,7 @@ const FEW: usize = 64;
 
 /// What is known of the answers of one query.
 #[pyclass(frozen, module = "louver._rust.look_ups")]
-struct LookUp {
+pub(crate) struct LookUp {
     /// The names of the row ids and of the columns.
     names: Vec<String>,
     /// The names of an answer, and where in it those are.
@@ -92,10 +92,7 @@ impl LookUp {
                 let Some(columns) = columns_of(key, value)? else {
                     return Ok(None);
                 };
-                let tag = ring.0.key_tags(&key.label, &key.domains, &columns);
-                let tag = tag.map_err(trusted)?;
-                let tag = tag.as_fixed_size_binary_opt().map(|tags| tags.value(0));
-                let tag = tag.and_then(|bytes| bytes.try_into().ok());
+                let tag = tag_of(ring, key, &columns).map_err(trusted)?;
                 of_key.push(tag.ok_or_else(|| PyTypeError::new_err("tags of another width"))?);
             }
             tags.push(of_key);
@@ -112,19 +109,10 @@ impl LookUp {
         reply: &Reply,
         tags: &Tags,
     ) -> PyResult<Opened> {
-        let positions = self.positions(reply)?;
-        let columns = positions.iter().map(|&at| &reply.columns[at]).cloned();
-        let mut columns: Vec<ArrayRef> = columns.collect();
-        let row_ids = columns.remove(0);
-        let open = || {
-            let look_up = &self.look_up;
-            look_up.open(&ring.0, &epochs.0, &row_ids, &columns, &tags.0)
-        };
-        let opened = if row_ids.len() <= FEW {
-            open()
-        } else {
-            py.detach(open)
-        };
+        let columns = self.columns(reply).map_err(PyValueError::new_err)?;
+        let open = || self.opened(ring, epochs, &columns, &tags.0);
+        let few = columns.first().is_none_or(|row_ids| row_ids.len() <= FEW);
+        let opened = if few { open() } else { py.detach(open) };
         let mut columns = opened.map_err(trusted)?;
         Ok(Opened {
             row_ids: columns.remove(0),
@@ -135,26 +123,61 @@ impl LookUp {
 }
 
 impl LookUp {
+    /// The keys that rows are looked up by.
+    pub(crate) fn keys(&self) -> &[Key] {
+        self.look_up.keys()
+    }
+
+    /// The row ids of an answer and behind them its columns, in the order in which they are opened.
+    pub(crate) fn columns(&self, reply: &Reply) -> Result<Vec<ArrayRef>, &'static str> {
+        let all = self.positions(reply)?.iter();
+        Ok(all.map(|&at| &reply.columns[at]).cloned().collect())
+    }
+
+    /// The same, opened, of the rows that have one of the tags of every key.
+    pub(crate) fn opened(
+        &self,
+        ring: &KeyRing,
+        epochs: &Epochs,
+        columns: &[ArrayRef],
+        tags: &[Vec<Tag>],
+    ) -> louver_trusted::Result<Vec<ArrayRef>> {
+        let (row_ids, answer) = columns
+            .split_first()
+            .ok_or_else(|| louver_trusted::Error::Value("an answer without row ids".to_owned()))?;
+        self.look_up.open(&ring.0, &epochs.0, row_ids, answer, tags)
+    }
+
     /// Where the row ids and the columns are: as in the first answer, or it is another one.
-    fn positions(&self, reply: &Reply) -> PyResult<&[usize]> {
-        let other = || PyValueError::new_err("an answer with other columns");
+    fn positions(&self, reply: &Reply) -> Result<&[usize], &'static str> {
+        const OTHER: &str = "an answer with other columns";
         if self.order.get().is_none() {
             let known: Vec<String> = reply.names().map(str::to_owned).collect();
             let of_name = |name: &String| {
                 let mut all = (0..known.len()).filter(|&at| known[at] == *name);
-                let only = all.next().filter(|_| all.next().is_none());
-                only.ok_or_else(other)
+                all.next().filter(|_| all.next().is_none()).ok_or(OTHER)
             };
-            let positions = self.names.iter().map(of_name).collect::<PyResult<_>>()?;
+            let positions = self.names.iter().map(of_name).collect::<Result<_, _>>()?;
             // Of two threads that get here at once, both know the same.
             let _ = self.order.set((known, positions));
         }
-        let (known, positions) = self.order.get().ok_or_else(other)?;
+        let (known, positions) = self.order.get().ok_or(OTHER)?;
         if !reply.names().eq(known.iter().map(String::as_str)) {
-            return Err(other());
+            return Err(OTHER);
         }
         Ok(positions)
     }
+}
+
+/// The tag of a key by the values of its columns.
+pub(crate) fn tag_of(
+    ring: &KeyRing,
+    key: &Key,
+    columns: &[ArrayRef],
+) -> louver_trusted::Result<Option<Tag>> {
+    let tags = ring.0.key_tags(&key.label, &key.domains, columns)?;
+    let first = tags.as_fixed_size_binary_opt().map(|tags| tags.value(0));
+    Ok(first.and_then(|bytes| bytes.try_into().ok()))
 }
 
 #[pymethods]
@@ -246,7 +269,7 @@ fn columns_of(key: &Key, values: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<Arr
     Ok(Some(columns))
 }
 
-fn uuid(tag: &Tag) -> String {
+pub(crate) fn uuid(tag: &Tag) -> String {
     let mut text = String::with_capacity(36);
     for (position, byte) in tag.iter().enumerate() {
         if matches!(position, 4 | 6 | 8 | 10) {

@@ -22,7 +22,7 @@ const COPIED_ROWS: usize = 2_048;
 
 /// One session. Its calls run one after the other; `cancel` may be called from any thread.
 #[pyclass(frozen, module = "louver._rust.postgres")]
-struct Session {
+pub(crate) struct Session {
     connection: Mutex<Option<Connection>>,
     cancel: Cancel,
 }
@@ -272,6 +272,22 @@ impl Session {
 }
 
 impl Session {
+    /// Runs statements for a caller that holds no lock of the interpreter's, and has no signals.
+    /// None where the session is closed.
+    pub(crate) fn direct(
+        &self,
+        steps: &[Step<'_>],
+    ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
+        let mut held = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let connection = held.as_mut()?;
+        // Whoever is in a transaction there goes another way.
+        (connection.state() == State::Idle && !connection.is_broken())
+            .then(|| connection.run(steps, &mut || false))
+    }
+
     /// Without the interpreter's lock; a signal that raises ends the statement and comes out.
     fn with<T: Send>(
         &self,

@@ -1,14 +1,14 @@
 //! `louver._rust.proxy`: the front door, whose statements Python runs.
 
-use crate::proxy_values::{columns, failure, fields, rows};
-use bytes::Bytes;
+use crate::proxy_client::Client;
+use crate::proxy_reads::Read;
+use crate::proxy_values::failure;
+use crate::reserve::Reserve;
 use louver_proxy::{
-    Address, Canceller, Certificate, Column, CopyForm, Done, Engine, Failure, Fields, Greeting,
-    Kind, Opener, Options, Outcome, Server as Serving, Statement, Stop, Users, Values,
+    Address, Certificate, Done, Failure, Greeting, Opener, Options, Server as Serving, Stop, Users,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,214 +16,6 @@ use std::time::Duration;
 /// What Python says is wrong with the start of a server.
 fn raised(error: louver_proxy::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
-}
-
-/// One client's engine: an object of Python's.
-struct Client {
-    object: Py<PyAny>,
-    canceller: Arc<Cancelling>,
-    /// The settings that were told last.
-    settings: Vec<(String, String)>,
-    status: u8,
-    listens: bool,
-    notices: Vec<Fields>,
-}
-
-struct Cancelling(Py<PyAny>);
-
-impl Canceller for Cancelling {
-    fn cancel(&self) {
-        Python::attach(|py| {
-            let _ = self.0.call_method0(py, "cancel");
-        });
-    }
-}
-
-impl Client {
-    /// Calls a method, and takes over what it changed.
-    fn call<'py, T>(
-        &mut self,
-        py: Python<'py>,
-        call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
-    ) -> Done<T> {
-        let object = self.object.bind(py).clone();
-        let done = call(&object).map_err(|error| failure(py, &error));
-        let after = self.after(&object);
-        match (done, after) {
-            (Ok(done), Ok(())) => Ok(done),
-            (Err(failure), _) => Err(failure),
-            (Ok(_), Err(error)) => Err(failure(py, &error)),
-        }
-    }
-
-    fn after(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (status, listens, settings, notices): (String, bool, Option<_>, Vec<Py<PyDict>>) =
-            object.call_method0("after")?.extract()?;
-        self.status = status.bytes().next().unwrap_or(b'E');
-        self.listens = listens;
-        if let Some(settings) = settings {
-            self.settings = settings;
-        }
-        for notice in notices {
-            self.notices
-                .push(fields(notice.bind(object.py()), "NOTICE")?);
-        }
-        Ok(())
-    }
-}
-
-impl Engine for Client {
-    type Handle = Py<PyAny>;
-
-    fn settings(&mut self) -> Vec<(String, String)> {
-        self.settings.clone()
-    }
-
-    fn split(&mut self, sql: &str) -> Done<Vec<String>> {
-        Python::attach(|py| self.call(py, |o| o.call_method1("split", (sql,))?.extract()))
-    }
-
-    fn prepare(&mut self, sql: &str, types: &[u32]) -> Done<Statement<Py<PyAny>>> {
-        Python::attach(|py| {
-            self.call(py, |object| {
-                let prepared = object.call_method1("prepare", (sql, types.to_vec()))?;
-                let kind: String = prepared.getattr("kind")?.extract()?;
-                Ok(Statement {
-                    kind: match kind.as_str() {
-                        "empty" => Kind::Empty,
-                        "begins" => Kind::Begins,
-                        "controls" => Kind::Controls,
-                        "copies" => Kind::Copies,
-                        "varies" => Kind::Varies,
-                        _ => Kind::Other,
-                    },
-                    parameters: prepared.getattr("parameters")?.extract()?,
-                    columns: columns(&prepared.getattr("columns")?)?,
-                    handle: prepared.unbind(),
-                })
-            })
-        })
-    }
-
-    fn describe(&mut self, statement: &Statement<Py<PyAny>>) -> Done<Option<Vec<Column>>> {
-        Python::attach(|py| {
-            let handle = statement.handle.bind(py).clone();
-            self.call(py, |object| {
-                columns(&object.call_method1("describe", (handle,))?)
-            })
-        })
-    }
-
-    fn cursor(&mut self, name: &str) -> Done<Option<Vec<Column>>> {
-        Python::attach(|py| self.call(py, |o| columns(&o.call_method1("cursor", (name,))?)))
-    }
-
-    fn run(
-        &mut self,
-        statement: &Statement<Py<PyAny>>,
-        values: &Values,
-        formats: &[i16],
-    ) -> Done<Outcome> {
-        Python::attach(|py| {
-            let given: Vec<Option<Bound<'_, PyBytes>>> = values
-                .values
-                .iter()
-                .map(|value| value.as_ref().map(|bytes| PyBytes::new(py, bytes)))
-                .collect();
-            let handle = statement.handle.bind(py).clone();
-            let forms = values.formats.clone();
-            self.call(py, |object| {
-                let given = (handle, given, forms, formats.to_vec());
-                outcome(&object.call_method1("run", given)?)
-            })
-        })
-    }
-
-    fn copy_in(&mut self, data: &[u8]) -> Done<()> {
-        Python::attach(|py| {
-            let data = PyBytes::new(py, data);
-            self.call(py, |object| {
-                object.call_method1("copy_in", (data,)).map(drop)
-            })
-        })
-    }
-
-    fn copy_end(&mut self, reason: Option<&str>) -> Done<String> {
-        Python::attach(|py| self.call(py, |o| o.call_method1("copy_end", (reason,))?.extract()))
-    }
-
-    fn copy_out(&mut self) -> Done<Option<Bytes>> {
-        Python::attach(|py| {
-            self.call(py, |object| {
-                let piece: Option<Vec<u8>> = object.call_method0("copy_out")?.extract()?;
-                Ok(piece.map(Bytes::from))
-            })
-        })
-    }
-
-    fn begin(&mut self) -> Done<()> {
-        Python::attach(|py| self.call(py, |object| object.call_method0("begin").map(drop)))
-    }
-
-    fn end(&mut self, commit: bool) -> Done<()> {
-        Python::attach(|py| self.call(py, |o| o.call_method1("end", (commit,)).map(drop)))
-    }
-
-    fn fail(&mut self) {
-        let _ = Python::attach(|py| self.call(py, |o| o.call_method0("fail").map(drop)));
-    }
-
-    fn status(&mut self) -> u8 {
-        self.status
-    }
-
-    fn notices(&mut self) -> Vec<Fields> {
-        std::mem::take(&mut self.notices)
-    }
-
-    fn listens(&self) -> bool {
-        self.listens
-    }
-
-    fn notifications(&mut self) -> Done<Vec<(u32, String, String)>> {
-        Python::attach(|py| self.call(py, |o| o.call_method0("notifications")?.extract()))
-    }
-
-    fn canceller(&self) -> Arc<dyn Canceller> {
-        Arc::clone(&self.canceller) as Arc<dyn Canceller>
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        Python::attach(|py| {
-            let _ = self.object.call_method0(py, "close");
-        });
-    }
-}
-
-/// What `run` gave: `None`, a tag, the begin of a COPY, or rows. A COPY is `("text", "csv" or
-/// "binary", columns)`, with quote and escape where it gives data.
-fn outcome(given: &Bound<'_, PyAny>) -> PyResult<Outcome> {
-    if given.is_none() {
-        return Ok(Outcome::Empty);
-    }
-    if let Ok(tag) = given.extract::<String>() {
-        return Ok(Outcome::Done { tag });
-    }
-    if let Ok((form, columns)) = given.extract::<(String, usize)>() {
-        let format = i8::from(form == "binary");
-        return Ok(Outcome::CopyIn { format, columns });
-    }
-    if let Ok((form, columns, quote, escape)) = given.extract::<(String, usize, u8, u8)>() {
-        let form = match form.as_str() {
-            "binary" => CopyForm::Binary,
-            "csv" => CopyForm::Csv { quote, escape },
-            _ => CopyForm::Text,
-        };
-        return Ok(Outcome::CopyOut { form, columns });
-    }
-    rows(given)
 }
 
 struct Opening(Py<PyAny>);
@@ -239,16 +31,7 @@ impl Opener for Opening {
                 greeting.parameters.clone(),
             );
             let object = self.0.call1(py, given).map_err(|e| failure(py, &e))?;
-            let mut client = Client {
-                canceller: Arc::new(Cancelling(object.clone_ref(py))),
-                object,
-                settings: Vec::new(),
-                status: b'I',
-                listens: false,
-                notices: Vec::new(),
-            };
-            client.call(py, |_| Ok(()))?;
-            Ok(client)
+            Client::new(py, object)
         })
     }
 }
@@ -368,6 +151,8 @@ fn verifier(password: String) -> PyResult<String> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verifier, module)?)?;
+    module.add_class::<Read>()?;
+    module.add_class::<Reserve>()?;
     module.add_class::<Server>()
 }
 

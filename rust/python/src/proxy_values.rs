@@ -9,15 +9,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// `(name, table, attribute, type, size, modifier, format)`.
-type Described = (String, u32, i16, u32, i16, i32, i16);
+pub(crate) type Described = (String, u32, i16, u32, i16, i32, i16);
 
 /// A list of columns, or None.
 pub(crate) fn columns(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Column>>> {
     let given: Option<Vec<Described>> = given.extract()?;
-    Ok(given.map(|all| all.into_iter().map(column).collect()))
+    Ok(given.map(|all| all.into_iter().map(described).collect()))
 }
 
-fn column((name, table, attribute, type_, size, modifier, format): Described) -> Column {
+pub(crate) fn described(
+    (name, table, attribute, type_, size, modifier, format): Described,
+) -> Column {
     Column {
         name,
         table,
@@ -31,9 +33,9 @@ fn column((name, table, attribute, type_, size, modifier, format): Described) ->
 
 /// `(tag, columns, [(Arrow array, whether it is printed already)], number of rows)`.
 pub(crate) fn rows(given: &Bound<'_, PyAny>) -> PyResult<Outcome> {
-    let (tag, described, arrays, count): (String, Vec<Described>, Vec<(PyArray, bool)>, usize) =
+    let (tag, shown, arrays, count): (String, Vec<Described>, Vec<(PyArray, bool)>, usize) =
         given.extract()?;
-    let columns: Vec<Column> = described.into_iter().map(column).collect();
+    let columns: Vec<Column> = shown.into_iter().map(described).collect();
     let parts: Vec<_> = columns
         .iter()
         .zip(arrays)

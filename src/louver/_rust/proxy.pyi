@@ -4,6 +4,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, final
 
+from louver._rust import Epochs, KeyRing
+from louver._rust.look_ups import LookUp
+from louver._rust.postgres import Session
+
 @final
 class Server:
     def __new__(
@@ -24,3 +28,25 @@ class Server:
     def counts(self) -> tuple[int, int, int, int]: ...
 
 def verifier(password: str) -> str: ...
+
+@final
+class Reserve:
+    def __new__(cls) -> Reserve: ...
+    def has(self, condition: str) -> bool: ...
+    def take(self, condition: str) -> bool: ...
+    def begin(self, condition: str, more: int) -> None: ...
+
+@final
+class Read:
+    def __new__(
+        cls,
+        session: Session,
+        ring: KeyRing,
+        epochs: Epochs,
+        look_up: LookUp,
+        sql: str,
+        guard: tuple[str, Sequence[Any]],
+        sources: Sequence[Sequence[Sequence[Any]]],
+        shown: Sequence[tuple[int, tuple[str, int, int, int, int, int, int], bool]],
+        reserves: Sequence[Reserve],
+    ) -> Read: ...

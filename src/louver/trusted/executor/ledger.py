@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from louver import errors
+from louver._rust.proxy import Reserve
 from louver.names import fold
 from louver.trusted.executor.ledger_chain import PURPOSE, START, context_of, linked
 from louver.trusted.vault.catalog import Catalog
@@ -74,8 +75,7 @@ class _Count:
     total: int = 0
     known: set[str] = field(default_factory=set)
     #: conditions of this session that are in no record of their own, and how many more may be
-    context: set[str] = field(default_factory=set)
-    left: int = 0
+    reserve: Reserve = field(default_factory=Reserve)
     block: int = 1
 
 
@@ -150,7 +150,7 @@ class Ledger:
         if count is None:
             return True
         # Without a condition no one can say that it was met before.
-        known = fact.condition in count.known or fact.condition in count.context
+        known = fact.condition in count.known or count.reserve.has(fact.condition)
         return known and bool(fact.condition)
 
     def level(self, table: str, column: str) -> str:
@@ -224,12 +224,12 @@ class Ledger:
     def _reserved(self, fact: Fact) -> bool:
         """Whether a condition is within a block that this session has recorded already."""
         count = self._counts.get(fact)
-        if count is None or count.left == 0:
-            return False
-        count.left -= 1
-        if len(count.context) < _LARGEST_BLOCK:
-            count.context.add(fact.condition)
-        return True
+        return count is not None and count.reserve.take(fact.condition)
+
+    def reserves(self, facts: Sequence[Fact]) -> list[Reserve] | None:
+        """What further conditions of these facts are taken from; None where a fact is new."""
+        known = all(fact in self._facts for fact in facts)
+        return [self._counts[fact].reserve for fact in facts if fact.counted] if known else None
 
     def refresh(self) -> None:
         """Take in, and verify, what other clients have recorded since."""
@@ -308,8 +308,8 @@ class Ledger:
         """The first condition of a block that was recorded; the session's next one is larger."""
         count = self._counts[fact]
         if fact.condition not in count.known:
-            count.context.add(fact.condition)
-            count.left, count.block = count.block - 1, min(2 * count.block, _LARGEST_BLOCK)
+            count.reserve.begin(fact.condition, count.block - 1)
+            count.block = min(2 * count.block, _LARGEST_BLOCK)
 
     def _take(self, sequence: object, sealed: object) -> None:
         """Verify one record read from the server and take it in."""

@@ -56,8 +56,7 @@ class PointRead:
             if position >= first:
                 known = parameters[position - first]
                 return known if type(known) is int or lexer.is_open_text(known) else None
-            text = shape.literals[position]
-            return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
+            return whole_number(shape.literals[position])
 
         values = [
             [tuple(map(value, columns)) for columns in constants] for constants in self.positions
@@ -74,6 +73,11 @@ class PointRead:
     def table(self, opened: Any) -> pa.Table:
         """Opened rows as a table, behind its columns the numbers of the rows."""
         return pa.table([*opened.arrays(), opened.row_ids()], [*self.names, ROW_ID])
+
+
+def whole_number(text: str) -> int | None:
+    """A literal that is a whole number of 64 bits under any settings."""
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
 
 
 class Points:

@@ -40,6 +40,8 @@ class Known:
     revision: int
     path: tuple[str, ...]
     alone: bool
+    #: of a query by keys, what reads its rows
+    reader: object = None
 
 
 class _Texts(dict[str, Known]):
@@ -55,14 +57,15 @@ class _Texts(dict[str, Known]):
 
 
 def keep(
-    context: Context, text: lexer.Text, table: Table, again: Again, *, alone: bool = False
-) -> None:
+    context: Context, text: lexer.Text, table: Table, again: Again, *, alone: bool = False,
+    reader: object = None,
+) -> None:  # fmt: skip
     """Remember what runs a statement over one table, if it has placeholders; it was just run under
     the newest catalog.
     """
     if not text.parameters or len(text.plain) > _LONGEST or not context.backend.concurrent:
         return
-    if not _is_alone(context) or context.has_temporary:
+    if not is_alone(context) or context.has_temporary:
         return
     if constraint_check.is_counted(context, table):
         return
@@ -73,7 +76,8 @@ def keep(
             state.flows.pop(texts.dropped().flow, None)
         texts.characters += len(text.plain)
     verdict = state.flows[flow] = Verdict(())
-    texts[text.plain] = Known(again, flow, verdict, revision, context.catalog.path, alone)
+    path = context.catalog.path
+    texts[text.plain] = Known(again, flow, verdict, revision, path, alone, reader)
 
 
 def find(state: State, text: lexer.Text) -> Known | None:
@@ -86,13 +90,16 @@ def find(state: State, text: lexer.Text) -> Known | None:
 
 def run(context: Context, known: Known, parameters: list[object]) -> Answer | None:
     """Run it; None where it is to take the general way, which nothing was done for yet."""
+    return known.again(context, parameters) if holds(context, known) else None
+
+
+def holds(context: Context, known: Known) -> bool:
+    """Whether what runs a statement still does."""
     same = (context.local.revision, context.catalog.path) == (known.revision, known.path)
-    if not same or context.state.aborted or not _is_alone(context):
-        return None
-    return known.again(context, parameters)
+    return same and not context.state.aborted and is_alone(context)
 
 
-def _is_alone(context: Context) -> bool:
+def is_alone(context: Context) -> bool:
     """Whether the session has nothing but the database: names are of nothing else."""
     files = context.local.files
     return not (

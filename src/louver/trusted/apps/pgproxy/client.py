@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import given_values, tags
+from louver.trusted.apps.pgproxy import given_values, reading, tags
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, reporting
 from louver.trusted.executor import dispatch
@@ -54,6 +55,7 @@ class Client:
         self._notices: list[Fields] = []
         self._copy: _Copying | None = None
         self._is_set = True
+        self._generation, self._basis = 0, reading.basis(self._context)
 
     # ------------------------------------------------------------------ statements
 
@@ -227,17 +229,26 @@ class Client:
         """A message was wrong: as any error does, that ends a transaction."""
         self._context.state.aborted = self._session.in_transaction
 
-    def after(self) -> tuple[str, bool, list[tuple[str, str]] | None, list[Fields]]:
+    @reporting
+    def read(self, prepared: Prepared) -> Any | None:
+        """What reads a statement's rows without Python from now on, while the generation stays."""
+        with contained(self._session):
+            return reading.of(self._context, self._wire, prepared)
+
+    def after(self) -> tuple[str, bool, list[tuple[str, str]] | None, list[Fields], int]:
         """What changed: the state of the transaction, whether it listens, settings if they may
-        have changed, and notices.
+        have changed, notices, and the generation of what queries are read by.
         """
+        basis = reading.basis(self._context)
+        if self._is_set or basis != self._basis:
+            self._generation, self._basis = self._generation + 1, basis
         notices, self._notices = self._notices, []
         settings, self._is_set = self._settings() if self._is_set else None, False
         status = "I"
         if self._session.in_transaction:
             status = "E" if self._context.state.aborted else "T"
         listens = bool(self._context.state.cache(notify.Channels).names)
-        return status, listens, settings, notices
+        return status, listens, settings, notices, self._generation
 
     def _settings(self) -> list[tuple[str, str]]:
         """Those that clients receive, as the local PostgreSQL has them."""

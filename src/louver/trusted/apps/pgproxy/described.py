@@ -54,6 +54,9 @@ class Describing:
     def prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         """Describe a text of one statement, of whose parameters these types are given."""
         context = self._context
+        if not context.in_transaction:
+            # A client is to learn of the columns that there are now.
+            seen_state.refresh(context)
         key = (sql, tuple(types), context.local.revision, context.catalog.path)
         if key in self._known and not context.state.aborted:
             return self._known[key]
@@ -84,16 +87,7 @@ class Describing:
     def _of_query(
         self, text: lexer.Text, tokens: tuple[Token, ...], types: Sequence[int]
     ) -> Prepared:
-        try:
-            numbers, columns = self._wire.described(text.home, types)
-        except errors.Error:
-            local = self._context.local
-            before = local.revision
-            if not self._context.in_transaction:
-                seen_state.refresh(self._context)
-            if local.revision == before:
-                raise
-            numbers, columns = self._wire.described(text.home, types)
+        numbers, columns = self._wire.described(text.home, types)
         sql = self._typed(text, types, numbers)
         returns = bool(columns) or keyword(tokens[0].text) in ("SELECT", "VALUES", "TABLE", "(")
         shown = columns if returns and not self._stores(tokens) else None

@@ -106,6 +106,24 @@ class PostgresEngine(Nested, Messaging, Loading, Counted):
         _, columns, arrays = self.reply(statement)
         return values.answer(columns, arrays)
 
+    @property
+    def session(self) -> postgres.Session | None:
+        """The session that is open."""
+        return self._session
+
+    def direct(
+        self, guard: Statement, outcome: int
+    ) -> tuple[postgres.Session, str, Sequence[Any]] | None:
+        """The session, and a statement that fails unless ``guard`` has this outcome, for queries
+        that are sent without this engine; None where something of it is to go before.
+        """
+        session = self._session
+        if self.in_transaction or self._waiting or self._stream is not None:
+            return None
+        if session is None or session.is_broken() or self._limits_outside():
+            return None
+        return session, *guarded(*self._text(guard), outcome, writes=False)
+
     def reply(self, statement: Statement) -> postgres.Reply:
         """See `Replying`."""
         reply = self._run(statement)

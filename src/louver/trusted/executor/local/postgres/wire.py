@@ -82,6 +82,10 @@ class Wire:
         """How values are printed is to be looked up again."""
         self._firm = None
 
+    def is_printed(self, type_: int) -> bool:
+        """Whether values of a type are printed without the local engine."""
+        return type_ in self._printed_elsewhere() and type_ != values.OID
+
     def arrays(self, rows: pa.Table, columns: Sequence[Described]) -> list[Sent]:
         """The columns of rows as they are sent."""
         results: list[Sent] = []
