@@ -71,6 +71,8 @@ def opened(
         line = process.stdout.readline()
         if not line:
             raise AssertionError(process.communicate(timeout=_PATIENCE_S)[1])
+        if "listen" not in json.loads(line):
+            raise AssertionError(line)
         port = int(json.loads(line)["listen"][0].rpartition(":")[2])
         database = url.partition("?")[0].rpartition("/")[2]
         yield Door(port, url, database, process)

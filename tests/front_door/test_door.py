@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -248,6 +249,29 @@ def test_a_server_that_is_gone_and_returns() -> None:
             con.send(query("SELECT count(*) FROM t"))
             assert raw.rows(con.until_ready()) == [(b"1",)]
             con.close()
+
+
+def test_a_file_is_no_socket(tmp_path: Path) -> None:
+    """What somebody has there stays."""
+    path = tmp_path / "file"
+    path.write_text("mine")
+    with pytest.raises(AssertionError, match=r"serve\.start"), opened("--listen", str(path)):
+        pass
+    assert path.read_text() == "mine"
+
+
+def test_nothing_of_a_statement_is_printed() -> None:
+    with opened() as door:
+        with door.connect() as con:
+            for sql in (
+                "CREATE FUNCTION h() RETURNS text LANGUAGE sql BEGIN ATOMIC"
+                " SELECT 'TOPSECRET'; END",
+                "CREATE TABLE x (a text ENC DEFAULT 'TOPSECRET')", "SELECT 'TOPSECRET'::int",
+                "GRANT 'TOPSECRET'", "INSERT INTO nowhere VALUES ('TOPSECRET')",
+            ):  # fmt: skip
+                with contextlib.suppress(psycopg.Error):
+                    con.execute(sql)
+        assert "TOPSECRET" not in "".join(door.stop())
 
 
 def test_a_socket_in_the_file_system(tmp_path: Path) -> None:

@@ -99,6 +99,25 @@ CONVERSATIONS: tuple[tuple[bytes, ...], ...] = (
     (query("SHOW TimeZone"), query("SET work_mem = '8MB'"), query("RESET ALL"),
      query("DISCARD ALL")),
     (query("VALUES (1, 'a'), (2, NULL)"), query("TABLE p")),
+    (query("DELETE FROM p; COMMIT; SELCT"), query("SELECT id FROM p ORDER BY id")),
+    (query("DELETE FROM p; SELECT 'unfinished"), query("SELECT id FROM p ORDER BY id")),
+    (query("SELECT 1; BEGIN READ ONLY; INSERT INTO p VALUES (70)"), query("ROLLBACK")),
+    (query("SELECT 1; BEGIN ISOLATION LEVEL SERIALIZABLE"), query("ROLLBACK")),
+    (query("SELECT 1; SAVEPOINT a"), query("SELECT 1; ROLLBACK TO a"), query("SELECT 1")),
+    (parse("SELECT 1"), SYNC, parse("SELEC"), SYNC, bind(), execute(), SYNC),
+    (query("BEGIN"), parse("SELECT id FROM p ORDER BY id"), bind(portal="c"), execute(1, "c"),
+     SYNC, query("SELECT 1/0"), execute(1, "c"), SYNC, query("ROLLBACK")),
+    (parse("SELECT 1", "named"), SYNC, query("DEALLOCATE named"), parse("SELECT 2", "named"), SYNC,
+     query("DISCARD ALL"), parse("SELECT 3", "named"), bind(name="named"), execute(), SYNC,
+     raw.message("C", b"S", raw.text("named")), SYNC),
+    (query('WITH "delete" AS (SELECT 1 AS x) SELECT x FROM "delete"'),
+     query("BEGIN; SET CONSTRAINTS ALL IMMEDIATE; COMMIT"), query("DISCARD TEMPORARY")),
+    (query("CREATE TEMP TABLE made AS SELECT 1 AS a WITH NO DATA"), query("DROP TABLE made"),
+     query("CREATE TEMP TABLE made AS SELECT 1 AS a"), query("DROP TABLE made")),
+    (query("SELECT"), query("SELECT FROM p"), parse("SELECT FROM p"), bind(), execute(2), SYNC),
+    (query("BEGIN"), query("DECLARE d CURSOR FOR SELECT id FROM p ORDER BY id"),
+     parse("FETCH 1 FROM D"), bind(), raw.message("D", b"P", raw.text("")), execute(), SYNC,
+     query("ROLLBACK")),
     (query("DELETE FROM p WHERE id > 2"), query("UPDATE p SET s = 'z'"),
      query("INSERT INTO p VALUES (3, 'c') RETURNING id"), query("TRUNCATE p")),
 )  # fmt: skip
@@ -142,6 +161,33 @@ def test_random_conversations_go_as_with_postgresql(both: tuple[Raw, Raw], seed:
         for own in both:
             answers.append(_told(own, (*chosen, SYNC, query("ROLLBACK"))))
         assert answers[1] == answers[0], chosen
+
+
+def test_types_are_those_of_now(door: Door) -> None:
+    """Whoever has changed them, and before anything is stored."""
+    first, second = (Raw.opened(door.port, USER, door.database) for _ in range(2))
+    first.letters(query("CREATE TABLE changed (id bigint ENC PRIMARY KEY, a timestamptz ENC)"))
+    first.letters(query("INSERT INTO changed VALUES (1, '2024-01-01 05:00+00')"))
+    read = query("SELECT a FROM changed")
+    returning = "INSERT INTO changed VALUES ($1) RETURNING *"
+    for own in (first, second):
+        own.letters(query("SET TimeZone = 'Asia/Tokyo'"), parse(returning, "named"), SYNC)
+        own.until_ready()
+        own.send(read)
+        assert raw.rows(own.until_ready()) == [(b"2024-01-01 14:00:00+09",)]
+    changes = query("ALTER TABLE changed ALTER a TYPE timestamp USING a AT TIME ZONE 'UTC'")
+    assert first.letters(changes) == "CZI"
+    for number, own in enumerate((first, second)):
+        own.send(read)
+        assert raw.rows(own.until_ready()) == [(b"2024-01-01 05:00:00",)]
+        own.send(bind(b"%d" % (10 + number), name="named"), execute(), SYNC)
+        states = [raw.fields(m[1]).get("C") for m in own.until_ready() if m[0] == "E"]
+        assert states == ["0A000"]
+        own.send(query("SELECT count(*) FROM changed"))
+        assert raw.rows(own.until_ready()) == [(b"1",)]
+    first.letters(query("DROP TABLE changed"))
+    for own in (first, second):
+        own.close()
 
 
 def test_a_value_that_is_none_of_its_type(door: Door) -> None:

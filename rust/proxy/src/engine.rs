@@ -74,6 +74,8 @@ pub struct Statement<H> {
     pub parameters: Vec<u32>,
     /// Its columns in text form; None of one that gives no rows.
     pub columns: Option<Vec<Column>>,
+    /// The name of a prepared statement that it gives up; "" of all.
+    pub deallocates: Option<String>,
 }
 
 /// The values of a statement's parameters, as the client sent them.

@@ -47,6 +47,10 @@ impl<E: Engine> Session<'_, E> {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(Failure::error("42P05", message).into());
         }
+        if name.is_empty() {
+            // It is replaced, even by none.
+            self.statements.remove("");
+        }
         let statement = self.engine.prepare(sql, types)?;
         self.statements.insert(name, Rc::new(statement));
         reply::parse_complete(&mut self.client.output);
@@ -129,6 +133,11 @@ impl<E: Engine> Session<'_, E> {
 
     /// Rows of a portal that has run.
     fn more(&mut self, name: &str, most: i32) -> Step<()> {
+        if self.engine.status() == b'E' {
+            let message = "current transaction is aborted, commands ignored until end of \
+                           transaction block";
+            return Err(Failure::error("25P02", message).into());
+        }
         let Some(portal) = self.portals.get_mut(name) else {
             return Err(portals::missing(name).into());
         };

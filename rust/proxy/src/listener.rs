@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -298,9 +298,10 @@ fn listen(address: &Address, listening: &mut Vec<Listening>) -> Result<()> {
             }
         }
         Address::Socket(path) => {
-            // Of a server that was killed.
-            let dead = std::os::unix::net::UnixStream::connect(path).is_err();
-            if dead && path.exists() {
+            // Of a server that was killed; what is no socket is somebody's.
+            let about = std::fs::symlink_metadata(path).map(|about| about.file_type());
+            let is_socket = about.is_ok_and(|kind| kind.is_socket());
+            if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
                 std::fs::remove_file(path).map_err(Error::Io)?;
             }
             let listener = UnixListener::bind(path).map_err(Error::Io)?;

@@ -173,12 +173,12 @@ impl<'a, E: Engine> Session<'a, E> {
         formats: &[i16],
         alone: bool,
     ) -> Step<Outcome> {
-        if self.implicit && statement.kind == Kind::Begins {
-            // It goes on as one that was asked for, as in PostgreSQL.
-            self.implicit = false;
-            return Ok(Outcome::Done {
-                tag: "BEGIN".to_owned(),
-            });
+        if let Some(name) = &statement.deallocates {
+            if self.deallocated(name) {
+                return Ok(Outcome::Done {
+                    tag: "DEALLOCATE".to_owned(),
+                });
+            }
         }
         let others = matches!(statement.kind, Kind::Other | Kind::Copies | Kind::Varies);
         if !alone && others && self.engine.status() == b'I' {
@@ -188,9 +188,21 @@ impl<'a, E: Engine> Session<'a, E> {
         let outcome = self.engine.run(statement, values, formats);
         self.implicit &= self.engine.status() != b'I';
         let outcome = outcome?;
+        // BEGIN makes it one that the client has asked for.
+        self.implicit &= statement.kind != Kind::Begins;
         self.tell_settings()?;
         self.tell_notices()?;
         Ok(outcome)
+    }
+
+    /// Forgets statements of the protocol's that DEALLOCATE or DISCARD gives up, all if there is no
+    /// name; whether that is all there is to do.
+    fn deallocated(&mut self, name: &str) -> bool {
+        if name.is_empty() {
+            self.statements.clear();
+            return false;
+        }
+        self.engine.status() != b'E' && self.statements.remove(name).is_some()
     }
 
     /// What is said behind a statement without rows.

@@ -173,6 +173,7 @@ impl Engine for Client {
                     },
                     parameters: prepared.getattr("parameters")?.extract()?,
                     columns: columns(&prepared.getattr("columns")?)?,
+                    deallocates: prepared.getattr("deallocates")?.extract()?,
                     handle: Handle {
                         object: prepared.unbind(),
                         read: RefCell::default(),

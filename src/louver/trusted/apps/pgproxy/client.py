@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot.tokens import Token
@@ -18,7 +18,7 @@ from louver.names import fold, keyword
 from louver.trusted.apps.pgproxy import given_values, reading, tags
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, reporting
-from louver.trusted.executor import dispatch
+from louver.trusted.executor import dispatch, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
@@ -54,7 +54,7 @@ class Client:
         self._describing = Describing(session, self._wire)
         self._notices: list[Fields] = []
         self._copy: _Copying | None = None
-        self._is_set = True
+        self._is_set, self._is_implicit = True, False
         self._generation, self._basis = 0, reading.basis(self._context)
 
     # ------------------------------------------------------------------ statements
@@ -64,14 +64,20 @@ class Client:
         """The statements of a text."""
         with contained(self._session):
             self.text = sql
-            return [text.home for text in lexer.split(sql)]
+            texts = lexer.split(sql)
+            if len(texts) > 1:
+                # As in PostgreSQL, which reads all of a text before it runs any of it.
+                for text in texts:
+                    self._describing.require_syntax(text)
+            return [text.home for text in texts]
 
     @reporting
     def prepare(self, sql: str, types: Sequence[int]) -> Prepared:
         """What a text of one statement takes and gives."""
         self.text = sql
         with contained(self._session):
-            return self._describing.prepared(sql, types)
+            prepared = self._describing.prepared(sql, types)
+            return replace(prepared, generation=self._renewed())
 
     @reporting
     def describe(self, prepared: Prepared) -> list[Described] | None:
@@ -97,12 +103,16 @@ class Client:
             return None
         if prepared.kind == "copies":
             return self._begin_copy(prepared)
+        if prepared.kind in ("begins", "controls") and self._is_implicit:
+            return self._within_implicit(prepared)
         if len(values) != len(prepared.parameters):
             raise failed("42P02", "there is no parameter $1")
-        given = [
-            given_values.value(value, form, type_, self._wire.printed)
-            for value, form, type_ in zip(values, forms, prepared.parameters, strict=True)
-        ]
+        with contained(self._session):
+            given = [
+                given_values.value(value, form, type_, self._wire.printed)
+                for value, form, type_ in zip(values, forms, prepared.parameters, strict=True)
+            ]
+            prepared = self._before(prepared, formats)
         aborted = self._context.state.aborted
         try:
             answer = self._session.execute(prepared.sql, given or None)
@@ -111,9 +121,61 @@ class Client:
         self._notices += [{"sqlstate": "01000", "message": text} for text in answer.notices]
         return self._result(prepared, answer, formats, aborted=aborted)
 
+    def _within_implicit(self, prepared: Prepared) -> Result:
+        """What begins or ends a transaction, within one that the client did not ask for."""
+        words = [keyword(token.text) for token in prepared.tokens]
+        if prepared.kind == "begins":
+            # It goes on as one that was asked for, as in PostgreSQL.
+            modes = tags.modes(prepared.sql, prepared.tokens)
+            if modes:
+                self._session.execute(f"SET TRANSACTION {modes}")
+            self._is_implicit = False
+            return tags.tag(prepared.tokens, -1, has_rows=False)
+        if words[0] in ("SAVEPOINT", "RELEASE") or "TO" in words[1:4]:
+            name = "ROLLBACK TO SAVEPOINT" if words[0] == "ROLLBACK" else words[0]
+            name = "RELEASE SAVEPOINT" if words[0] == "RELEASE" else name
+            raise failed("25P01", f"{name} can only be used in transaction blocks")
+        self._is_implicit = False
+        try:
+            self._session.execute(prepared.sql, None)
+        finally:
+            self._noted(prepared.tokens)
+        return tags.tag(prepared.tokens, -1, has_rows=False)
+
+    def _before(self, prepared: Prepared, formats: Sequence[int]) -> Prepared:
+        """A statement as it is now: its columns must be those that the client knows, which has to
+        be certain before it changes anything.
+        """
+        if prepared.columns is not None:
+            in_formats(prepared.columns, formats)
+            if not self._context.in_transaction and tags.changes(prepared.tokens):
+                seen_state.refresh(self._context)
+        return self._current(prepared)
+
+    def _current(self, prepared: Prepared) -> Prepared:
+        generation = self._renewed()
+        if prepared.columns is None or prepared.generation == generation:
+            return prepared
+        fresh = self._describing.prepared(prepared.text, prepared.types)
+        if [c[3] for c in fresh.columns or ()] != [c[3] for c in prepared.columns]:
+            raise failed("0A000", "cached plan must not change result type")
+        return replace(fresh, generation=generation)
+
+    def _renewed(self) -> int:
+        """The generation: what a statement means is the same as long as that is."""
+        basis = reading.basis(self._context)
+        if basis != self._basis:
+            self._generation, self._basis = self._generation + 1, basis
+            self._describing.forget()
+        return self._generation
+
     def _noted(self, tokens: Sequence[Token]) -> None:
         if tags.may_set(tokens):
             self._settings_changed()
+        if tags.may_define(tokens):
+            # What was defined in a transaction that is undone may be numbered as before.
+            self._generation += 1
+            self._describing.forget()
 
     def _settings_changed(self) -> None:
         self._is_set = True
@@ -133,12 +195,15 @@ class Client:
             rows = answer.rows
             if rows is None:
                 raise errors.make("internal", detail="an answer without rows")
-            known = prepared.columns
+            # Another client may have changed what was read.
+            known = self._current(prepared).columns
             if known is None or len(known) != rows.num_columns:
                 known = self._describing.of_answer(rows, answer.columns)
             columns = in_formats(known, formats)
             arrays = self._wire.arrays(rows, columns)
-            return tag, columns, arrays, rows.num_rows
+            # Rows without columns are counted only.
+            count = rows.num_rows if columns else max(answer.affected, rows.num_rows)
+            return tag, columns, arrays, count
 
     # ------------------------------------------------------------------ COPY
 
@@ -212,10 +277,12 @@ class Client:
         """Begin a transaction that the client did not ask for."""
         with contained(self._session):
             self._session.begin()
+            self._is_implicit = True
 
     @reporting
     def end(self, commit: bool) -> None:
         """End it."""
+        self._is_implicit = False
         with contained(self._session):
             if not self._session.in_transaction:
                 return
@@ -239,9 +306,8 @@ class Client:
         """What changed: the state of the transaction, whether it listens, settings if they may
         have changed, notices, and the generation of what queries are read by.
         """
-        basis = reading.basis(self._context)
-        if self._is_set or basis != self._basis:
-            self._generation, self._basis = self._generation + 1, basis
+        self._renewed()
+        self._generation += self._is_set
         notices, self._notices = self._notices, []
         settings, self._is_set = self._settings() if self._is_set else None, False
         status = "I"
@@ -291,9 +357,8 @@ def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
             if fold(value.strip("'\"")).replace("-", "") not in ("utf8", "unicode", "auto"):
                 raise failed("0A000", f"client_encoding {value}: only UTF8 is spoken")
             continue
-        quoted = value.replace("'", "''")
         session = client._session
         try:
-            session.execute(f"SET {name} = '{quoted}'")
+            session.execute("SELECT set_config($1, $2, false)", [name, value])
         except errors.Error as error:
             raise failed(str(fields_of(error, "")["sqlstate"]), error.message) from None

@@ -15,6 +15,8 @@ from louver._rust import proxy
 from louver.trusted.apps import terminal
 from louver.trusted.apps.pgproxy import options as given
 
+_LONGEST_NAME = 63
+
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
@@ -52,6 +54,8 @@ def _add_user(options: argparse.Namespace) -> int:
     name = options.add_user
     if not options.users:
         raise errors.make("usage", detail="--add-user needs --users FILE")
+    if len(name.encode()) > _LONGEST_NAME:
+        raise errors.make("usage", detail="the name of a user has 63 bytes at most")
     if not name or any(character.isspace() or character == "#" for character in name):
         raise errors.make("usage", detail="the name of a user has neither blanks nor #")
     try:

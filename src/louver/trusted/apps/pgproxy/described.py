@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted.apps.pgproxy import tags
 from louver.trusted.apps.pgproxy.failures import failed
 from louver.trusted.executor import dispatch, seen_state
 from louver.trusted.executor.local.postgres.wire import Described, Wire
-from louver.trusted.executor.postgres import cursors
+from louver.trusted.executor.postgres import cursors, language
 from louver.trusted.executor.postgres import prepared as named
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
@@ -39,6 +39,15 @@ class Prepared:
     kind: str
     parameters: tuple[int, ...] = ()
     columns: list[Described] | None = None
+    #: the client's own text, the types that it gave, and the client's generation at that time
+    text: str = ""
+    types: tuple[int, ...] = ()
+    generation: int = 0
+
+    @property
+    def deallocates(self) -> str | None:
+        """The name that DEALLOCATE gives up, as PostgreSQL folds it; "" of all."""
+        return tags.deallocated(self.tokens)
 
 
 class Describing:
@@ -51,13 +60,36 @@ class Describing:
         self._session, self._context, self._wire = session, session.context, wire
         self._known: dict[tuple[object, ...], Prepared] = {}
 
+    def forget(self) -> None:
+        """Names may mean something else."""
+        self._known.clear()
+
+    def require_syntax(self, text: lexer.Text) -> None:
+        """Raise for a text that PostgreSQL cannot read, as far as it knows all of it."""
+        try:
+            tokens = _cut(text.plain)
+        except errors.Error as error:
+            dispatch.unread(self._context, text, error)
+            raise
+        self._require_known(text, tokens, read=True)
+
+    def _require_known(
+        self, text: lexer.Text, tokens: Sequence[Token], *, read: bool = False
+    ) -> None:
+        """PostgreSQL's own error for a word that begins no statement, or with ``read`` for what it
+        cannot read of those that it can.
+        """
+        described = keyword(tokens[0].text) in tags.DESCRIBED
+        if (described and read) or not language.is_known(tokens):
+            self._context.local.statements.require_syntax(text.home)
+
     def prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         """Describe a text of one statement, of whose parameters these types are given."""
         context = self._context
         if not context.in_transaction:
             # A client is to learn of the columns that there are now.
             seen_state.refresh(context)
-        key = (sql, tuple(types), context.local.revision, context.catalog.path)
+        key = (sql, tuple(types))
         if key in self._known and not context.state.aborted:
             return self._known[key]
         texts = lexer.split(sql)
@@ -75,13 +107,13 @@ class Describing:
             raise errors.make("transaction.aborted")
         word = keyword(tokens[0].text)
         if word not in tags.DESCRIBED:
+            self._require_known(texts[0], tokens)
             item = self._of_other(texts[0], tokens, kind, types)
         else:
             item = self._of_query(texts[0], tokens, types)
-            key = (sql, tuple(types), context.local.revision, context.catalog.path)
             if len(self._known) >= _MOST_TEXTS:
                 self._known.pop(next(iter(self._known)))
-            self._known[key] = item
+            self._known[key] = item = replace(item, text=sql, types=tuple(types))
         return item
 
     def _of_query(
@@ -150,8 +182,9 @@ class Describing:
         tokens = prepared.tokens
         word = keyword(tokens[0].text)
         if word == "FETCH":
-            name = tokens[-1].text
-            return self.of_cursor(name)
+            name = tokens[-1]
+            is_quoted = name.token_type == TokenType.IDENTIFIER
+            return self.of_cursor(name.text if is_quoted else fold(name.text))
         if word == "EXECUTE":
             item = self._named(prepared)
             _, columns = self._wire.described(item.text.home, ())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver.names import fold, keyword
 
@@ -33,6 +34,9 @@ _MODIFIERS = frozenset((
 ))  # fmt: skip
 _LONG = {"MATERIALIZED": 2, "FOREIGN": 2, "EVENT": 2, "USER": 2, "ACCESS": 2, "DEFAULT": 2}
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_MAY_DEFINE = frozenset((
+    "CREATE", "ALTER", "DROP", "ROLLBACK", "ABORT", "COMMIT", "END", "DISCARD", "RELEASE",
+))  # fmt: skip
 _MAY_SET = frozenset((
     "SET", "RESET", "DISCARD", "ROLLBACK", "ABORT", "COMMIT", "END", "RELEASE", "BEGIN", "START",
 ))  # fmt: skip
@@ -49,14 +53,53 @@ def may_set(tokens: Sequence[Token]) -> bool:
     return words in _MAY_SET or any(fold(token.text) == "set_config" for token in tokens)
 
 
+def may_define(tokens: Sequence[Token]) -> bool:
+    """Whether names may mean something else after a statement."""
+    words = _words(tokens)
+    return words[0] in _MAY_DEFINE or (words[0] in DESCRIBED and "INTO" in words)
+
+
+def changes(tokens: Sequence[Token]) -> bool:
+    """Whether a statement changes rows."""
+    return any(word in _CHANGES for word in _words(tokens))
+
+
+def modes(sql: str, tokens: Sequence[Token]) -> str:
+    """What BEGIN and START TRANSACTION say of the transaction."""
+    rest = tokens[1:]
+    if rest and keyword(rest[0].text) in ("WORK", "TRANSACTION"):
+        rest = rest[1:]
+    # Those behind the first are counted from there.
+    return sql[tokens[0].end + 1 + rest[0].start :] if rest else ""
+
+
+def deallocated(tokens: Sequence[Token]) -> str | None:
+    """The name that DEALLOCATE gives up, "" of all; None of any other statement."""
+    words = _words(tokens)
+    if words[:1] == ["DISCARD"] and words[1:2] == ["ALL"]:
+        return ""
+    if words[:1] != ["DEALLOCATE"]:
+        return None
+    last = tokens[-1]
+    if last.token_type == TokenType.IDENTIFIER:
+        return last.text
+    return "" if keyword(last.text) == "ALL" else fold(last.text)
+
+
+def _words(tokens: Sequence[Token]) -> list[str]:
+    """Words in upper case; "" for what is quoted."""
+    quoted = (TokenType.STRING, TokenType.IDENTIFIER)
+    return ["" if t.token_type in quoted else keyword(t.text) for t in tokens]
+
+
 def tag(tokens: Sequence[Token], affected: int, *, has_rows: bool) -> str:
     """What a statement did. With rows, their number goes behind a tag that ends with a blank."""
-    words = [keyword(token.text) for token in tokens[:8]]
+    words = _words(tokens)
     word = words[0]
+    if word == "SET" and words[1:2] == ["CONSTRAINTS"]:
+        return "SET CONSTRAINTS"
     if word == "ROLLBACK" and "TO" in words[1:4]:
         return "ROLLBACK"
-    if word in _FIXED and word not in ("SHOW", "EXPLAIN"):
-        return _FIXED[word]
     if word in _FIXED:
         return _FIXED[word]
     verb = _verb(tokens) if word in ("WITH", "SELECT", "VALUES", "TABLE", "(") else word
@@ -75,9 +118,8 @@ def tag(tokens: Sequence[Token], affected: int, *, has_rows: bool) -> str:
 def _verb(tokens: Sequence[Token]) -> str:
     """The word that a statement with WITH goes on with."""
     depth = 0
-    for token in tokens:
+    for token, word in zip(tokens, _words(tokens), strict=True):
         depth += (token.text == "(") - (token.text == ")")
-        word = keyword(token.text)
         if depth == 0 and word in (*_CHANGES, "SELECT", "VALUES", "TABLE"):
             return word
     return "SELECT"
@@ -88,7 +130,7 @@ def _of_definition(words: Sequence[str], affected: int) -> str:
     if word in ("DEALLOCATE", "DISCARD", "CLOSE"):
         whole = words[1:2] == ["ALL"] or words[1:3] == ["PREPARE", "ALL"]
         if word == "DISCARD":
-            return " ".join(words[:2])
+            return " ".join(words[:2]).replace("TEMPORARY", "TEMP")
         head = "CLOSE CURSOR" if word == "CLOSE" else word
         return f"{head} ALL" if whole else head
     if word not in ("CREATE", "ALTER", "DROP"):
@@ -101,4 +143,16 @@ def _of_definition(words: Sequence[str], affected: int) -> str:
         count = 2
     if word == "CREATE" and named[:1] == ["TABLE"] and affected >= 0:
         return f"SELECT {affected}"
+    if word == "CREATE" and named[:1] == ["TABLE"] and _stores_query(words):
+        return "CREATE TABLE AS"
     return " ".join([word, *named[:count]])
+
+
+def _stores_query(words: Sequence[str]) -> bool:
+    """Whether it is CREATE TABLE … AS."""
+    depth = 0
+    for word, following in pairwise(words):
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word == "AS" and following in (*DESCRIBED, "EXECUTE"):
+            return True
+    return False

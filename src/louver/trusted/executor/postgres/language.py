@@ -101,6 +101,12 @@ def _sets(tokens: Sequence[Token]) -> bool:
     return setting_calls.is_call(tokens)
 
 
+def is_known(tokens: Sequence[Token]) -> bool:
+    """Whether a statement begins with a word that some handler is for."""
+    word = keyword(tokens[0].text) if tokens else ""
+    return word in _TRANSACTIONS or word in _HANDLERS
+
+
 def reworded(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:

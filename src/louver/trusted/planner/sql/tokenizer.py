@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -9,6 +10,9 @@ from collections.abc import Iterator
 from sqlglot.tokens import Token, TokenType
 
 from louver.trusted.planner.sql.dialect import spoken
+
+# What it warns of quotes the statement, with the values in it.
+logging.getLogger("sqlglot").disabled = True
 
 #: What sqlglot takes for a number, or for bits.
 _NUMBERS = (TokenType.NUMBER, TokenType.HEX_STRING, TokenType.BIT_STRING)

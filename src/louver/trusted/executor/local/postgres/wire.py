@@ -25,12 +25,20 @@ Sent = tuple[pa.Array, bool]
 _FIRM = frozenset((16, 19, 20, 21, 23, 25, 26, 1042, 1043, 1700, 2950))
 _OF_DATES, _ZONED = frozenset((1082, 1114)), 1184
 _OF_FLOATS, _BYTEA = frozenset((700, 701)), 17
+_RECORDS = frozenset((2249, 2287))
 _LENGTHS = "SELECT oid::bigint, typlen::integer FROM pg_catalog.pg_type WHERE oid = ANY($1::oid[])"
 _SETTINGS = (
     "SELECT current_setting('DateStyle'), current_setting('TimeZone'),"
     " current_setting('bytea_output'), current_setting('extra_float_digits')::integer"
 )
 #: By the types' own output functions, which a cast to text is not of some.
+_OF_USERS = 16_384
+#: Settings under which a text is read as the very value that it was printed of.
+_EXACT = (
+    "SET LOCAL extra_float_digits = 1",
+    "SET LOCAL bytea_output = hex",
+    "SET LOCAL DateStyle = ISO",
+)
 _PRINTED = "SELECT format('%s', $1)"
 _ALL_PRINTED = (
     "SELECT CASE WHEN num_nulls(v) = 0 THEN format('%s', v) END"
@@ -69,10 +77,13 @@ class Wire:
 
     def printed(self, data: bytes, type_: int) -> str:
         """The text of a value in its binary form."""
-        connection = self._local.workspace
-        with connection.guarded(), translated():
-            reply = connection.raw.run([(_PRINTED, [(data, type_)])])[0]
-        return str(reply[2][0][0].as_py())
+        # Only the binder knows types of users by the numbers that clients have.
+        connection = self._local.binder if type_ >= _OF_USERS else self._local.workspace
+        with connection.undone(), translated():
+            for text in _EXACT:
+                connection.execute(text)
+            replies = connection.raw.run([(_PRINTED, [(data, type_)])])
+        return str(replies[-1][2][0][0].as_py())
 
     def settings(self) -> dict[str, str]:
         """Those that PostgreSQL's clients receive."""
@@ -91,6 +102,8 @@ class Wire:
         results: list[Sent] = []
         for column, own in zip(rows.columns, columns, strict=True):
             type_, form = own[3], own[6]
+            if form == 1 and type_ in _RECORDS:
+                raise errors.make("postgres.refused", statement="The binary form of a record")
             if form == 1 or type_ in self._printed_elsewhere():
                 is_number = form == 0 and type_ == values.OID
                 array = column.combine_chunks() if is_number else values.sent(column, type_)
