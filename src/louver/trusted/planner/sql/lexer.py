@@ -66,7 +66,7 @@ def cached(function: Callable[..., Done]) -> Callable[..., Done]:
     its first argument, and the language that is spoken the second. Texts with constants may come
     once only, and push out no others.
     """
-    short, long, written = lru_cache(256)(function), lru_cache(8)(function), lru_cache(64)(function)
+    short, long, written = lru_cache(256)(function), lru_cache(8)(function), lru_cache(16)(function)
 
     def known(text: str, *more: object) -> Done:
         if len(text) > _LONGEST_KEPT:
