@@ -97,6 +97,7 @@ def test_tls(tmp_path: Path) -> None:
         (["--listen", "0.0.0.0:0"], "serve.open"), (["--listen", "nowhere"], "usage"),
         (["--certificate", "x"], "usage"), (["--users", "/nonexistent"], "serve.start"),
         (["--add-user", "x"], "usage"), (["--upstream", "duckdb:///x"], "usage"),
+        (["--language", "duckdb"], "serve.language"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_said(words: list[str], code: str) -> None:
@@ -249,6 +250,17 @@ def test_a_server_that_is_gone_and_returns() -> None:
             con.send(query("SELECT count(*) FROM t"))
             assert raw.rows(con.until_ready()) == [(b"1",)]
             con.close()
+
+
+def test_a_door_that_only_reads() -> None:
+    with opened() as door:
+        with door.connect() as con:
+            con.execute("CREATE TABLE t (id bigint ENC PRIMARY KEY)")
+            con.execute("INSERT INTO t VALUES (1)")
+        with opened("--read-only", url=door.url) as other, other.connect() as con:
+            assert con.execute("SELECT count(*) FROM t").fetchone() == (1,)
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                con.execute("INSERT INTO t VALUES (2)")
 
 
 def test_a_file_is_no_socket(tmp_path: Path) -> None:

@@ -141,9 +141,10 @@ def _require_there(address: str) -> None:
     """Refuse to read a database that would be created by opening it: in memory, or at a path where
     there is nothing. ``address`` has the path behind a colon, if it has one.
     """
-    path = Path(address.partition(":")[2])
-    local = path.is_absolute() and not str(path).startswith("//")
-    if not address or (local and not path.exists()):
+    path = address.partition(":")[2]
+    # Behind two slashes a host may follow, or nothing, as with a server's socket.
+    local = path.startswith("/") and not path.startswith("//")
+    if not address or (local and not Path(path).exists()):
         raise errors.make("database.missing", place=address or "memory")
 
 

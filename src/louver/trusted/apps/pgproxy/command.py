@@ -24,6 +24,8 @@ def run(options: argparse.Namespace) -> int:
         return _add_user(options)
     addresses, certificate = given.addresses(options), given.certificate(options)
     url = options.upstream or options.url
+    if options.language not in (None, "postgres"):
+        raise errors.make("serve.language", language=options.language)
     if not str(url or "").startswith("postgresql://"):
         raise errors.make("usage", detail="give the database with --upstream postgresql://…")
     from louver.trusted.apps.pgproxy import server
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         url, options.keys, addresses, options.profile, options.policy,
         Path(options.users) if options.users else None, certificate,
         tls_required=options.require_tls, most_clients=options.connections,
-        patience_ms=int(options.drain * 1000),
+        patience_ms=int(options.drain * 1000), read_only=options.read_only,
     )  # fmt: skip
 
     def ready(bound: Sequence[tuple[str, int]]) -> None:

@@ -32,6 +32,7 @@ class Options:
     tls_required: bool = False
     most_clients: int = 500
     patience_ms: int = 30_000
+    read_only: bool = False
 
 
 @dataclass(slots=True)
@@ -64,11 +65,9 @@ class Door:
         """A session of the database."""
         options = self.options
         return connect.open_session(
-            options.upstream,
-            self.ring,
-            options.profile,
-            options.policy,
-        )
+            options.upstream, self.ring, options.profile, options.policy,
+            read_only=options.read_only,
+        )  # fmt: skip
 
 
 def served(options: Options, ready: Callable[[Sequence[tuple[str, int]]], None]) -> int:
