@@ -295,3 +295,14 @@ def test_what_rows_at_hand_break_is_no_race(
     begun = time.monotonic()
     same(first, insert, "ROLLBACK")
     assert time.monotonic() - begun < 10  # it is not tried again and again
+
+
+@pytest.mark.parametrize("read", [
+    "WITH x AS (SELECT n FROM t) SELECT count(*) FROM x", "TABLE t", "VALUES (1)", "(SELECT 1)",
+])  # fmt: skip
+def test_what_reads_keeps_no_state(twins: tuple[PostgresTwin, PostgresTwin], read: str) -> None:
+    """Whatever a query begins with, the next one sees what others have committed since."""
+    first, second = twins
+    same(second, "BEGIN", read)
+    same(first, "UPDATE t SET n = 77 WHERE id = 1")
+    same(second, ALL, read, ALL, "COMMIT")

@@ -211,7 +211,7 @@ def seeing(
         return run()
     from louver.trusted.executor.postgres import language, snapshots
 
-    reads = handler is None or handler is select
+    reads = handler in (None, select, language.with_query)
     stays = handler is control or word in language.STAYING
     return snapshots.seeing(context, run, reads=reads, stays=stays)
 

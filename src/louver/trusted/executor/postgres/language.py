@@ -288,7 +288,7 @@ def _unknown(
     refuse(_REFUSED.get(word, word or "An empty statement"))
 
 
-def _with(
+def with_query(
     context: Context, text: lexer.Text, tokens: Sequence[Token], parameters: list[object]
 ) -> Answer:
     """WITH … may go on as a query or as a change."""
@@ -301,7 +301,7 @@ def _with(
 
 _HANDLERS: dict[str, Handler] = {
     "SELECT": queries.select,
-    "WITH": _with,
+    "WITH": with_query,
     "VALUES": queries.select,
     "TABLE": queries.select,
     "(": queries.select,
