@@ -179,7 +179,11 @@ def test_types_are_those_of_now(door: Door) -> None:
     assert first.letters(changes) == "CZI"
     for number, own in enumerate((first, second)):
         own.send(read)
-        assert raw.rows(own.until_ready()) == [(b"2024-01-01 05:00:00",)]
+        answers = own.until_ready()
+        assert raw.rows(answers) == [(b"2024-01-01 05:00:00",)]
+        # Behind the count, a name of one letter, the table and the place in it.
+        (described,) = (body for letter, body in answers if letter == "T")
+        assert struct.unpack(">I", described[10:14]) == (1114,)
         own.send(bind(b"%d" % (10 + number), name="named"), execute(), SYNC)
         states = [raw.fields(m[1]).get("C") for m in own.until_ready() if m[0] == "E"]
         assert states == ["0A000"]

@@ -76,8 +76,11 @@ class Client:
         """What a text of one statement takes and gives."""
         self.text = sql
         with contained(self._session):
-            prepared = self._describing.prepared(sql, types)
-            return replace(prepared, generation=self._renewed())
+            if not self._context.in_transaction:
+                # A client is to learn of the columns that there are now.
+                seen_state.refresh(self._context)
+            generation = self._renewed()
+            return replace(self._describing.prepared(sql, types), generation=generation)
 
     @reporting
     def describe(self, prepared: Prepared) -> list[Described] | None:

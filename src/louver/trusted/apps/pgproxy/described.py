@@ -12,7 +12,7 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.apps.pgproxy import tags
 from louver.trusted.apps.pgproxy.failures import failed
-from louver.trusted.executor import dispatch, seen_state
+from louver.trusted.executor import dispatch
 from louver.trusted.executor.local.postgres.wire import Described, Wire
 from louver.trusted.executor.postgres import cursors, language
 from louver.trusted.executor.postgres import prepared as named
@@ -86,9 +86,6 @@ class Describing:
     def prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         """Describe a text of one statement, of whose parameters these types are given."""
         context = self._context
-        if not context.in_transaction:
-            # A client is to learn of the columns that there are now.
-            seen_state.refresh(context)
         key = (sql, tuple(types))
         if key in self._known and not context.state.aborted:
             return self._known[key]
