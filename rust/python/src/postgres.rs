@@ -288,6 +288,20 @@ impl Session {
             .then(|| connection.run(steps, &mut || false))
     }
 
+    /// The same within a transaction that such a caller has begun.
+    pub(crate) fn direct_within(
+        &self,
+        steps: &[Step<'_>],
+    ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
+        let mut held = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let connection = held.as_mut()?;
+        (connection.state() != State::Idle && !connection.is_broken())
+            .then(|| connection.run(steps, &mut || false))
+    }
+
     /// Without the interpreter's lock; a signal that raises ends the statement and comes out.
     fn with<T: Send>(
         &self,

@@ -1,8 +1,11 @@
 //! `louver._rust.proxy`: the front door, whose statements Python runs.
 
 use crate::proxy_client::Client;
+use crate::proxy_growth::{Growth, RowNumbers};
 use crate::proxy_reads::Read;
+use crate::proxy_rows::{Chosen, NewRow};
 use crate::proxy_values::failure;
+use crate::proxy_writes::Write;
 use crate::reserve::Reserve;
 use louver_proxy::{
     Address, Certificate, Done, Failure, Greeting, Opener, Options, Server as Serving, Stop, Users,
@@ -153,6 +156,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verifier, module)?)?;
     module.add_class::<Read>()?;
     module.add_class::<Reserve>()?;
+    module.add_class::<RowNumbers>()?;
+    module.add_class::<Growth>()?;
+    module.add_class::<Chosen>()?;
+    module.add_class::<NewRow>()?;
+    module.add_class::<Write>()?;
     module.add_class::<Server>()
 }
 

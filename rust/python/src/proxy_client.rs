@@ -3,9 +3,10 @@
 
 use crate::proxy_reads::Read;
 use crate::proxy_values::{columns, failure, fields, rows};
+use crate::proxy_writes::{Ran, Write};
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, Done, Engine, Fields, Kind, Outcome, Statement, Values,
+    Canceller, Column, CopyForm, Done, Engine, Failure, Fields, Kind, Outcome, Statement, Values,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -23,6 +24,8 @@ pub(crate) struct Client {
     generation: u64,
     listens: bool,
     notices: Vec<Fields>,
+    /// Whether rows were changed that Python has not counted.
+    wrote: bool,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -46,6 +49,7 @@ impl Client {
             generation: 0,
             listens: false,
             notices: Vec::new(),
+            wrote: false,
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
@@ -58,6 +62,11 @@ impl Client {
         call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Done<T> {
         let object = self.object.bind(py).clone();
+        if std::mem::take(&mut self.wrote) {
+            object
+                .call_method0("count")
+                .map_err(|error| failure(py, &error))?;
+        }
         let done = call(&object).map_err(|error| failure(py, &error));
         let after = self.after(&object);
         match (done, after) {
@@ -93,55 +102,83 @@ type After<'py> = (
     u64,
 );
 
-/// A prepared statement: Python's object, and how it reads without Python.
+/// A prepared statement: Python's object, and how it runs without Python.
 pub(crate) struct Handle {
     object: Py<PyAny>,
-    read: RefCell<Known>,
+    known: RefCell<Known>,
 }
 
-/// What reads rows in one generation, if it is known; after so many runs that gave none, nothing is
-/// looked for any more.
+/// What runs a statement without Python.
+#[derive(FromPyObject)]
+enum Way {
+    Read(Py<Read>),
+    Write(Py<Write>),
+}
+
+/// The way of a statement in one generation, if it is known; after so many runs that gave none,
+/// nothing is looked for any more.
 #[derive(Default)]
 struct Known {
     generation: u64,
     runs: u32,
-    read: Option<Py<Read>>,
+    way: Option<Way>,
 }
 
-/// A query is planned with its first run, and what opens it is known with its second.
+/// A statement is planned with its first run, and what opens its rows is known with its second.
 const RUNS: u32 = 3;
 
 impl Client {
-    /// The rows of a query that is known; None where Python is to run it.
-    fn read(
-        &self,
+    /// What a statement gave that is known; None where Python is to run it.
+    fn known(
+        &mut self,
         statement: &Statement<Handle>,
         values: &Values,
         formats: &[i16],
     ) -> Option<Done<Outcome>> {
-        let known = statement.handle.read.borrow();
+        let mut known = statement.handle.known.borrow_mut();
         let valid = self.status == b'I' && known.generation == self.generation;
-        let read = known.read.as_ref().filter(|_| valid)?;
-        read.get().run(values, formats)
+        let ran = match known.way.as_ref().filter(|_| valid)? {
+            Way::Read(read) => return read.get().run(values, formats),
+            Way::Write(write) => write.get().run(values),
+        };
+        match ran {
+            Ran::Done(done) => {
+                self.wrote = true;
+                Some(done)
+            }
+            Ran::Other => None,
+            Ran::Stale => {
+                *known = Known {
+                    generation: self.generation,
+                    ..Known::default()
+                };
+                None
+            }
+            Ran::Unsure => Some(Python::attach(|py| {
+                self.call(py, |object| object.call_method0("unsure").map(drop))?;
+                Err(Failure::error("08006", "the connection was lost"))
+            })),
+        }
     }
 
-    /// After a run of Python's: how the statement is read from now on.
+    /// After a run of Python's: how the statement runs from now on.
     fn learn(&mut self, statement: &Statement<Handle>) {
-        let mut known = statement.handle.read.borrow_mut();
+        let mut known = statement.handle.known.borrow_mut();
         if known.generation != self.generation {
             *known = Known {
                 generation: self.generation,
                 ..Known::default()
             };
         }
-        if self.status != b'I' || known.read.is_some() || known.runs >= RUNS {
+        let fine = self.status == b'I' && statement.kind == Kind::Other;
+        if !fine || known.way.is_some() || known.runs >= RUNS {
             return;
         }
         known.runs += 1;
-        known.read = Python::attach(|py| {
+        known.way = Python::attach(|py| {
             let handle = statement.handle.object.bind(py);
-            let read = self.object.call_method1(py, "read", (handle,)).ok()?;
-            read.extract::<Option<Py<Read>>>(py).ok()?
+            let way = self.object.call_method1(py, "way", (handle,)).ok()?;
+            way.extract::<Option<Way>>(py).ok()?
         });
     }
 }
@@ -176,7 +213,7 @@ impl Engine for Client {
                     deallocates: prepared.getattr("deallocates")?.extract()?,
                     handle: Handle {
                         object: prepared.unbind(),
-                        read: RefCell::default(),
+                        known: RefCell::default(),
                     },
                 })
             })
@@ -202,7 +239,7 @@ impl Engine for Client {
         values: &Values,
         formats: &[i16],
     ) -> Done<Outcome> {
-        if let Some(done) = self.read(statement, values, formats) {
+        if let Some(done) = self.known(statement, values, formats) {
             return done;
         }
         let done = Python::attach(|py| {
@@ -218,7 +255,7 @@ impl Engine for Client {
                 outcome(&object.call_method1("run", given)?)
             })
         });
-        if matches!(done, Ok(Outcome::Rows { .. })) {
+        if matches!(done, Ok(Outcome::Rows { .. } | Outcome::Done { .. })) {
             self.learn(statement);
         }
         done

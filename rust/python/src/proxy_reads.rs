@@ -4,37 +4,26 @@
 
 use crate::epochs::Epochs;
 use crate::keyring::KeyRing;
-use crate::look_ups::{tag_of, uuid, LookUp};
+use crate::look_ups::{uuid, LookUp};
 use crate::postgres::Session;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given;
+use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_values::{described, Described};
 use crate::reserve::{number, Reserve};
-use arrow_array::{ArrayRef, Int64Array, StringArray};
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Error, Form, Step, Value};
 use louver_proxy::{Column, Failure, Outcome, Values};
-use louver_trusted::{Key, Tag};
-use pyo3::exceptions::PyValueError;
+use louver_trusted::Tag;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A look at the catalog's version goes together with a query if the last one was so shortly ago.
 const RECENT: Duration = Duration::from_secs(1);
 const CANCELLED: &str = "57014";
 static READS: AtomicU64 = AtomicU64::new(0);
-
-/// What a value of a key is: a parameter with the type that it has and its limits, or a constant.
-enum Source {
-    Parameter {
-        at: usize,
-        type_: u32,
-        limits: Option<(i64, i64)>,
-    },
-    Number(i64),
-}
 
 /// One query, as Python has planned it.
 #[pyclass(frozen, module = "louver._rust.proxy")]
@@ -48,21 +37,13 @@ pub(crate) struct Read {
     /// What must hold of the catalog.
     guard: (String, Vec<Value>),
     looked_at: Mutex<Instant>,
-    /// Of each key the values that it may have, of each its columns' sources.
-    sources: Vec<Vec<Vec<Source>>>,
+    sources: Sources,
     /// The columns of the answer among those that are opened, and what clients learn of them; text
     /// is printed of those that are `firm`.
     shown: Vec<usize>,
     columns: Vec<Column>,
     firm: Vec<bool>,
     reserves: Vec<Py<Reserve>>,
-}
-
-/// `(position of the parameter, number of its type, limits)`, or a constant.
-#[derive(FromPyObject)]
-enum GivenSource {
-    Parameter((usize, u32, Option<(i64, i64)>)),
-    Number(i64),
 }
 
 #[pymethods]
@@ -83,19 +64,7 @@ impl Read {
         shown: Vec<(usize, Described, bool)>,
         reserves: Vec<Py<Reserve>>,
     ) -> PyResult<Self> {
-        let keys = look_up.get().keys();
-        let fits = |(key, all): (&Key, &Vec<Vec<GivenSource>>)| {
-            all.iter().all(|value| value.len() == key.domains.len())
-        };
-        if keys.len() != sources.len() || !keys.iter().zip(&sources).all(fits) {
-            return Err(PyValueError::new_err("a value for each column of each key"));
-        }
-        let own = |given| match given {
-            GivenSource::Parameter((at, type_, limits)) => Source::Parameter { at, type_, limits },
-            GivenSource::Number(value) => Source::Number(value),
-        };
-        let of_value = |columns: Vec<_>| columns.into_iter().map(own).collect();
-        let of_key = |values: Vec<_>| values.into_iter().map(of_value).collect();
+        let sources = Sources::new(sources, look_up.get())?;
         Ok(Self {
             number: READS.fetch_add(1, Ordering::Relaxed),
             session,
@@ -105,7 +74,7 @@ impl Read {
             sql,
             guard: (guard.0, Given::values(guard.1)?),
             looked_at: Mutex::new(Instant::now()),
-            sources: sources.into_iter().map(of_key).collect(),
+            sources,
             firm: shown.iter().map(|item| item.2).collect(),
             columns: shown.iter().map(|item| described(item.1.clone())).collect(),
             shown: shown.iter().map(|item| item.0).collect(),
@@ -126,7 +95,9 @@ impl Read {
                 .unwrap_or_else(PoisonError::into_inner);
             looked_at.elapsed() < RECENT
         };
-        let tags = self.tags(values)?;
+        let tags = self
+            .sources
+            .tags(self.ring.get(), self.look_up.get(), values)?;
         let condition = number((self.number, &tags));
         if !recent || !self.reserves.iter().all(|r| r.get().take(condition)) {
             return None;
@@ -195,63 +166,5 @@ impl Read {
             }
         }
         Some(columns)
-    }
-
-    fn tags(&self, values: &Values) -> Option<Vec<Vec<Tag>>> {
-        let (ring, look_up) = (self.ring.get(), self.look_up.get());
-        let mut tags = Vec::with_capacity(self.sources.len());
-        for (key, wanted) in look_up.keys().iter().zip(&self.sources) {
-            let mut of_key = Vec::with_capacity(wanted.len());
-            for sources in wanted {
-                let pairs = key.domains.iter().zip(sources);
-                let columns = pairs.map(|(domain, source)| column_of(domain, source, values));
-                let columns = columns.collect::<Option<Vec<ArrayRef>>>()?;
-                of_key.push(tag_of(ring, key, &columns).ok()??);
-            }
-            tags.push(of_key);
-        }
-        Some(tags)
-    }
-}
-
-/// A value of a key's column; None of any that the column does not take as it is.
-fn column_of(domain: &str, source: &Source, values: &Values) -> Option<ArrayRef> {
-    let (bytes, format, type_, limits) = match source {
-        Source::Number(value) if domain == "int" => {
-            return Some(Arc::new(Int64Array::from(vec![*value])));
-        }
-        Source::Number(_) => return None,
-        Source::Parameter { at, type_, limits } => {
-            let bytes = values.values.get(*at)?.as_ref()?;
-            (bytes, *values.formats.get(*at)?, *type_, *limits)
-        }
-    };
-    match domain {
-        "int" => {
-            let value = integer(bytes, format, type_)?;
-            let (least, most) = limits.unwrap_or((i64::MIN, i64::MAX));
-            (least..=most).contains(&value).then_some(())?;
-            Some(Arc::new(Int64Array::from(vec![value])))
-        }
-        "text" if matches!(type_, 25 | 1043) => {
-            let text = std::str::from_utf8(bytes).ok()?;
-            (!text.contains('\0')).then(|| Arc::new(StringArray::from(vec![text])) as ArrayRef)
-        }
-        _ => None,
-    }
-}
-
-fn integer(bytes: &[u8], format: i16, type_: u32) -> Option<i64> {
-    match (format, type_) {
-        (1, 21) => Some(i16::from_be_bytes(bytes.try_into().ok()?).into()),
-        (1, 23) => Some(i32::from_be_bytes(bytes.try_into().ok()?).into()),
-        (1, 20) => Some(i64::from_be_bytes(bytes.try_into().ok()?)),
-        (0, 20 | 21 | 23) => {
-            let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-            let plain = (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
-            plain.then_some(())?;
-            std::str::from_utf8(bytes).ok()?.parse().ok()
-        }
-        _ => None,
     }
 }

@@ -61,6 +61,14 @@ impl Reserve {
         true
     }
 
+    /// Takes a condition that comes once.
+    pub(crate) fn take_new(&self) -> bool {
+        let mut state = self.state();
+        let left = state.left.checked_sub(1);
+        state.left = left.unwrap_or(0);
+        left.is_some()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,6 +5,7 @@ use crate::errors::trusted;
 use crate::ffi::{batch_to_python, PyArray, PyType};
 use crate::keyring::KeyRing;
 use crate::postgres_failures::raised;
+use crate::raw::Raw;
 use crate::raw_values;
 use crate::recipe::Recipe;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
@@ -127,6 +128,38 @@ impl RowForm {
             return Ok(None);
         };
         SealedRow::made(ring, epochs, &self.recipe.get().0, &columns, plain, row_id)
+    }
+}
+
+impl RowForm {
+    /// Whether its columns are as many as these, and of types that PostgreSQL has.
+    pub(crate) fn fits(&self, places: &(Vec<usize>, Vec<usize>)) -> bool {
+        let known = |field: &Field| {
+            let extension = field.metadata().get(EXTENSION);
+            extension.is_none_or(|known| known == UUID)
+        };
+        (self.reads.len(), self.plain.len()) == (places.0.len(), places.1.len())
+            && self.plain.iter().all(known)
+    }
+
+    /// A row of these values under this id; None where one is not of its column's type.
+    pub(crate) fn sealed(
+        &self,
+        ring: &KeyRing,
+        epochs: &Epochs,
+        reads: &[&Raw],
+        plain: &[&Raw],
+        row_id: i64,
+    ) -> Option<SealedRow> {
+        let column = |(field, value): (&Field, &&Raw)| {
+            Some((field.clone(), value.array(field.data_type())?))
+        };
+        let of = |fields: &[Field], values: &[&Raw]| -> Option<Vec<Declared>> {
+            (fields.len() == values.len()).then_some(())?;
+            fields.iter().zip(values).map(column).collect()
+        };
+        let (columns, plain) = (of(&self.reads, reads)?, of(&self.plain, plain)?);
+        SealedRow::made(ring, epochs, &self.recipe.get().0, &columns, plain, row_id).ok()?
     }
 }
 

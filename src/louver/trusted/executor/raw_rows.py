@@ -78,16 +78,27 @@ def fits(parts: Parts, table: Table, values: Sequence[object]) -> bool:
 
 def _is_within(column: Column, value: object) -> bool:
     """See `server_rows._is_within`."""
+    known = bounds(column)
+    if known is None:
+        return False
+    has_null, limits = known
+    if value is None or limits is None:
+        return has_null or value is not None
+    return type(value) is int and limits[0] <= value <= limits[1]
+
+
+def bounds(column: Column) -> tuple[bool, tuple[int, int] | None] | None:
+    """Whether NULL adds nothing to what is known of a column, and least and largest raw value that
+    do not, of a type that has such; None where any value may.
+    """
     if column.encrypted and column.seen != [MANY]:
-        return False
-    if value is None and not column.has_null:
-        return False
+        return None
     if not can_share(column.type):
-        return True
+        return column.has_null, None
     least, most = column.minimum, column.maximum
-    if value is None:
-        return least is not None or not column.encrypted
-    return type(value) is int and least is not None and most is not None and least <= value <= most
+    if least is None or most is None:
+        return column.has_null and not column.encrypted, (1, 0)
+    return column.has_null, (least, most)
 
 
 def append(parts: Parts, table: Table, row: RawRow) -> bool:

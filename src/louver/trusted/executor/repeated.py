@@ -40,8 +40,8 @@ class Known:
     revision: int
     path: tuple[str, ...]
     alone: bool
-    #: of a query by keys, what reads its rows
-    reader: object = None
+    #: what is known of it: of a query by keys what reads its rows, of a change its form
+    form: object = None
 
 
 class _Texts(dict[str, Known]):
@@ -58,7 +58,7 @@ class _Texts(dict[str, Known]):
 
 def keep(
     context: Context, text: lexer.Text, table: Table, again: Again, *, alone: bool = False,
-    reader: object = None,
+    form: object = None,
 ) -> None:  # fmt: skip
     """Remember what runs a statement over one table, if it has placeholders; it was just run under
     the newest catalog.
@@ -77,7 +77,7 @@ def keep(
         texts.characters += len(text.plain)
     verdict = state.flows[flow] = Verdict(())
     path = context.catalog.path
-    texts[text.plain] = Known(again, flow, verdict, revision, path, alone, reader)
+    texts[text.plain] = Known(again, flow, verdict, revision, path, alone, form)
 
 
 def find(state: State, text: lexer.Text) -> Known | None:

@@ -206,8 +206,13 @@ def hides_rows(table: Table) -> bool:
 
 def note_touched(context: Context, table: Table) -> None:
     """Write into the ledger that the server sees which rows a change replaces."""
+    facts = touched(table)
+    if facts:
+        context.ledger.record(facts, f"a change of {table.label}")
+
+
+def touched(table: Table) -> list[Fact]:
+    """What a change of rows shows. They are replaced once, so each is a condition of its own."""
     columns = [column for column in table.columns if column.encrypted]
-    if columns:
-        # Rows are replaced once, so each change is a condition of its own.
-        touched = with_condition([fact("rows.write", table, columns)], secrets.token_hex(8))
-        context.ledger.record(touched, f"a change of {table.label}")
+    facts = [fact("rows.write", table, columns)] if columns else []
+    return with_condition(facts, secrets.token_hex(8))

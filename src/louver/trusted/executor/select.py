@@ -200,7 +200,7 @@ def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan:
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return reading_again.read_again(context, reader, parameters)
 
-    repeated.keep(context, text, table, again, reader=reader)
+    repeated.keep(context, text, table, again, form=reader)
 
 
 def _asked(context: Context, plan: Plan, ready: Bound, clock: Clock) -> dict[Home, Rows]:

@@ -45,7 +45,7 @@ class CatalogStore:
         self._embedded = embedded
         self._process = process_version.Part(engine.address if embedded else "")
         self.versions = Versions(engine, self._process)
-        self._writers = Writers(engine) if shared else None
+        self.writers = Writers(engine) if shared else None
         self._beside: CatalogStore | None = None
         self._keys = keys
         self._pins = pins or Pins(keys)
@@ -56,7 +56,7 @@ class CatalogStore:
     @property
     def shared(self) -> bool:
         """Whether rows are written, and numbers claimed, beside versions of the catalog."""
-        return self._writers is not None
+        return self.writers is not None
 
     @property
     def pin(self) -> Pin:
@@ -81,8 +81,8 @@ class CatalogStore:
         if self._known is None:
             self._process.begin()
         names = self._engine.table_names()
-        if self._writers is not None:
-            self._writers.prepare(names)
+        if self.writers is not None:
+            self.writers.prepare(names)
         if control.CATALOG_TABLE not in names:
             if known is not None and self._engine.created:
                 raise self._error("catalog.gone")
@@ -202,46 +202,46 @@ class CatalogStore:
         """Before a transaction that may change rows: get a token, unless there is one that knows
         of this version.
         """
-        if self._writers is not None and self._known is not None:
-            self._writers.register(self._known.version)
+        if self.writers is not None and self._known is not None:
+            self.writers.register(self._known.version)
 
     def enter(self, *, refers: bool = False) -> None:
         """In a transaction, before it first changes rows: from here on no one saves a version
         beside it, nor has one been saved since `register`; else `catalog.conflict`. Where new rows
         ``refer`` to others, no one holds references beside it either.
         """
-        if self._writers is not None:
-            self._writers.enter(refers=refers)
+        if self.writers is not None:
+            self.writers.enter(refers=refers)
 
     def hold_references(self) -> None:
         """In a transaction that removes keys, before it looks for rows that refer to these: from
         here on no one adds references beside it, nor has since the state that it reads; else
         `catalog.conflict`.
         """
-        if self._writers is not None:
-            self._writers.hold_references()
+        if self.writers is not None:
+            self.writers.hold_references()
 
     def exclude(self, *, briefly: bool = False) -> None:
         """In a transaction that will save a version, before it reads what this depends on: from
         here on no one changes rows beside it; else `catalog.conflict`.
         """
-        if self._writers is not None:
-            self._writers.exclude(briefly=briefly)
+        if self.writers is not None:
+            self.writers.exclude(briefly=briefly)
 
     @property
     def holds(self) -> bool:
         """Whether the open transaction has changed rows, or saves a version."""
-        return self._writers is not None and self._writers.held != (frozenset(), False)
+        return self.writers is not None and self.writers.held != (frozenset(), False)
 
     @property
     def saved(self) -> bool:
         """Whether the open transaction saves a version."""
-        return self._writers is not None and self._writers.excluding
+        return self.writers is not None and self.writers.excluding
 
     def _ended(self) -> None:
         """The transaction was committed or undone."""
-        if self._writers is not None:
-            self._writers.ended()
+        if self.writers is not None:
+            self.writers.ended()
         self._process.end_saving()
 
     def committed(self) -> None:
@@ -258,13 +258,13 @@ class CatalogStore:
 
     def position(self) -> Position:
         """What the open transaction holds and saves, as of a savepoint."""
-        return self._pending, self._writers.held if self._writers else None
+        return self._pending, self.writers.held if self.writers else None
 
     def return_to(self, position: Position) -> None:
         """The server has gone back to a savepoint."""
         self._pending, held = position
-        if self._writers is not None and held is not None:
-            self._writers.held = held
+        if self.writers is not None and held is not None:
+            self.writers.held = held
 
     def fork(self, carry: Carry) -> Catalog:
         """Make the database at this address, a copy of another one, a database of its own.
@@ -322,7 +322,7 @@ class CatalogStore:
             self._engine.begin()
         try:
             written(self._engine, control.CATALOG_CREATE)
-            if self._writers is not None:
+            if self.writers is not None:
                 written(self._engine, control.WRITERS_CREATE)
             written(self._engine, Statement(control.CATALOG_INSERT, row, kind="write"))
             if own:

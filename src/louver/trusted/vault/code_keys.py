@@ -6,7 +6,7 @@ name for values that are comparable with each other. Wrong types and values rais
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
@@ -71,14 +71,11 @@ class CodeKeys:
         """
         return look_up.tags(self._ring, values)
 
-    def reading(
-        self, session: Any, guard: tuple[str, Sequence[Any]], look_up: Any, sql: str,
-        sources: Sequence[Any], shown: Sequence[Any], reserves: Sequence[Any],
-    ) -> Any:  # fmt: skip
-        """What looks rows up for a client of the front door: see `louver._rust.proxy.Read`."""
-        return native.module().proxy.Read(
-            session, self._ring, self._epochs, look_up, sql, guard, sources, shown, reserves
-        )
+    def direct(self, kind: Callable[..., Any], session: Any, *given: Any) -> Any:
+        """What runs a statement for a client of the front door, without Python: a ``kind`` of
+        these, with what it is made of (`louver._rust.proxy.Read` and `Write`).
+        """
+        return kind(session, self._ring, self._epochs, *given)
 
     def look_up_rows(self, look_up: Any, reply: Any, tags: Any) -> Any | None:
         """The opened rows of a reply that have these tags; None where a value was altered or moved,

@@ -91,6 +91,13 @@ class Writers:
             self._engine.expect(change, 1, self._void)
         self._entered.add(number)
 
+    @property
+    def token(self) -> Statement | None:
+        """What changes this session's token, one row while it is not void; None without one."""
+        if not self._writer:
+            return None
+        return Statement(control.WRITER_ENTER, (self._writer, self._version), kind="write")
+
     def _void(self) -> errors.Error:
         """The token is void, or gone."""
         self._writer = 0

@@ -15,7 +15,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import given_values, reading, tags
+from louver.trusted.apps.pgproxy import given_values, tags, ways, writing
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, reporting
 from louver.trusted.executor import dispatch, seen_state
@@ -55,7 +55,8 @@ class Client:
         self._notices: list[Fields] = []
         self._copy: _Copying | None = None
         self._is_set, self._is_implicit = True, False
-        self._generation, self._basis = 0, reading.basis(self._context)
+        self._generation, self._basis = 0, ways.basis(self._context)
+        self._tables = writing.Tables()
 
     # ------------------------------------------------------------------ statements
 
@@ -166,7 +167,7 @@ class Client:
 
     def _renewed(self) -> int:
         """The generation: what a statement means is the same as long as that is."""
-        basis = reading.basis(self._context)
+        basis = ways.basis(self._context)
         if basis != self._basis:
             self._generation, self._basis = self._generation + 1, basis
             self._describing.forget()
@@ -300,10 +301,20 @@ class Client:
         self._context.state.aborted = self._session.in_transaction
 
     @reporting
-    def read(self, prepared: Prepared) -> Any | None:
-        """What reads a statement's rows without Python from now on, while the generation stays."""
+    def way(self, prepared: Prepared) -> Any | None:
+        """What runs a statement without Python from now on, while the generation stays."""
         with contained(self._session):
-            return reading.of(self._context, self._wire, prepared)
+            return ways.of(self._context, self._wire, self._tables, prepared)
+
+    @reporting
+    def count(self) -> None:
+        """Rows were changed without Python."""
+        self._tables.count(self._context)
+
+    @reporting
+    def unsure(self) -> None:
+        """Raises what is said where the server was lost while it committed."""
+        raise errors.make("server.unsure", place=self._context.engine.address, detail="at COMMIT")
 
     def after(self) -> tuple[str, bool, list[tuple[str, str]] | None, list[Fields], int]:
         """What changed: the state of the transaction, whether it listens, settings if they may

@@ -84,7 +84,7 @@ def keep_judged(
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return _inserted(context, table.key, form, parameters)
 
-    repeated.keep(context, text, table, again, alone=True)
+    repeated.keep(context, text, table, again, alone=True, form=form)
 
 
 def keep_judged_upsert(
@@ -140,7 +140,7 @@ def keep_change(
     def again(context: Context, parameters: list[object]) -> Answer | None:
         return _changed(context, table.key, item, parameters)
 
-    repeated.keep(context, text, table, again)
+    repeated.keep(context, text, table, again, form=item)
 
 
 def _judge(

@@ -75,7 +75,7 @@ class Term:
         constants that are of it; None where it reads what came, or is NULL and may not be.
         """
         values = [self._raw_part(part, old, parameters) for part in self._parts()]
-        if any(part.given for part in self._parts()):
+        if self.reads_given:
             return None
         value = values[0]
         if self.sign:
@@ -97,6 +97,15 @@ class Term:
     def constants(self) -> list[constant_rows.Item]:
         """Its constants, and the places of its parameters."""
         return [part.item for part in self._parts() if not part.column]
+
+    def parts(self) -> list[str | constant_rows.Item]:
+        """Names of columns that it reads, its constants, and the places of its parameters."""
+        return [part.column or part.item for part in self._parts()]
+
+    @property
+    def reads_given(self) -> bool:
+        """Whether it reads what an INSERT came with."""
+        return any(part.given for part in self._parts())
 
     def _parts(self) -> tuple[_Part, ...]:
         return (self.left, self.right) if self.sign else (self.left,)

@@ -34,6 +34,7 @@ from louver.untrusted.engines.postgres.control_texts import (
     is_control,
 )
 from louver.untrusted.engines.postgres.counting import Counted
+from louver.untrusted.engines.postgres.direct import Direct
 from louver.untrusted.engines.postgres.failures import translated
 from louver.untrusted.engines.postgres.journal import Journal
 from louver.untrusted.engines.postgres.loading import Loading
@@ -61,7 +62,7 @@ _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
 _portals = itertools.count()
 
 
-class PostgresEngine(Nested, Messaging, Loading, Counted):
+class PostgresEngine(Nested, Messaging, Loading, Counted, Direct):
     """One connection to a server, opened with its first statement; `side()` gives further ones."""
 
     backend = "postgresql"
@@ -105,24 +106,6 @@ class PostgresEngine(Nested, Messaging, Loading, Counted):
         """Run a query and return all of its rows."""
         _, columns, arrays = self.reply(statement)
         return values.answer(columns, arrays)
-
-    @property
-    def session(self) -> postgres.Session | None:
-        """The session that is open."""
-        return self._session
-
-    def direct(
-        self, guard: Statement, outcome: int
-    ) -> tuple[postgres.Session, str, Sequence[Any]] | None:
-        """The session, and a statement that fails unless ``guard`` has this outcome, for queries
-        that are sent without this engine; None where something of it is to go before.
-        """
-        session = self._session
-        if self.in_transaction or self._waiting or self._stream is not None:
-            return None
-        if session is None or session.is_broken() or self._limits_outside():
-            return None
-        return session, *guarded(*self._text(guard), outcome, writes=False)
 
     def reply(self, statement: Statement) -> postgres.Reply:
         """See `Replying`."""
@@ -345,9 +328,12 @@ class PostgresEngine(Nested, Messaging, Loading, Counted):
         if self._begun and not self._ends:
             return []
         last: list[Step] = [("ROLLBACK", [])] if self._ends else []
-        begin = (_SERIALIZABLE if self._serializable else _BEGIN) + " READ ONLY" * self._read_only
-        held: list[Step] = [(t, []) for t in (*[HOLD] * self._has_gate, *self._locks)]
-        return [*last, (begin, []), *self._limits_within(), *held]
+        begins = self._beginning(_SERIALIZABLE if self._serializable else _BEGIN)
+        return [*last, *begins, *((text, []) for text in self._locks)]
+
+    def _beginning(self, begin: str = _BEGIN) -> list[Step]:
+        held: list[Step] = [(HOLD, [])] if self._has_gate else []
+        return [(begin + " READ ONLY" * self._read_only, []), *self._limits_within(), *held]
 
     def _define(self, statement: Statement) -> None:
         """What goes before a definition."""

@@ -71,12 +71,12 @@ class Messaging(ABC):
         else:
             self._limits[name] = value
         if self.in_transaction and self._begun:
-            self._send(f"SET LOCAL {name} = {self._value(name)}", (), writes=False)
+            self._send(f"SET LOCAL {name} = {self._within(name)}", (), writes=False)
 
     def _limits_within(self) -> list[Step]:
         """What a transaction begins with."""
         names = {"lock_timeout", *self._limits, *self._known}
-        return [(f"SET LOCAL {name} = {self._value(name)}", []) for name in sorted(names)]
+        return [(f"SET LOCAL {name} = {self._within(name)}", []) for name in sorted(names)]
 
     def _limits_outside(self) -> list[Step]:
         """What goes before a statement outside of a transaction. A pooler would give the session to
@@ -86,16 +86,18 @@ class Messaging(ABC):
         if self._known == self._limits or session is None or not session.keeps_statements():
             return []
         names = sorted({*self._limits, *self._known})
-        return [(f"SET {name} = {self._value(name)}", []) for name in names]
+        return [(f"SET {name} = {self._limit_value(name, 'DEFAULT')}", []) for name in names]
 
     def _limits_sent(self, opening: Sequence[Step]) -> None:
         """The session knows of what went before a statement."""
         if opening and not self.in_transaction:
             self._known = dict(self._limits)
 
-    def _value(self, name: str) -> str:
-        default = self._lock_ms if name == "lock_timeout" and self.in_transaction else "DEFAULT"
-        return f"'{self._limits[name]}'" if name in self._limits else str(default)
+    def _within(self, name: str) -> str:
+        return self._limit_value(name, str(self._lock_ms) if name == "lock_timeout" else "DEFAULT")
+
+    def _limit_value(self, name: str, default: str) -> str:
+        return f"'{self._limits[name]}'" if name in self._limits else default
 
     def _resume(self, session: postgres.Session) -> None:
         """A session that takes the place of a lost one listens to the same."""

@@ -51,7 +51,7 @@ class Nested(ABC):
 
     if TYPE_CHECKING:
 
-        def _value(self, name: str) -> str:
+        def _within(self, name: str) -> str:
             """A limit of the transaction, as SET takes it."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Nested(ABC):
         """See `Nesting`."""
         self._settle()
         self.catch_up()
-        step, limit = self._text(statement), self._value("lock_timeout")
+        step, limit = self._text(statement), self._within("lock_timeout")
         steps: list[Step] = [
             (f"SAVEPOINT {_ATTEMPT}", ()), (f"SET LOCAL lock_timeout = {_BRIEF_MS}", ()), step,
             (f"SET LOCAL lock_timeout = {limit}", ()), (f"RELEASE SAVEPOINT {_ATTEMPT}", ()),

@@ -1,0 +1,77 @@
+//! What changes of rows take and leave behind at the front door, beside Python: numbers of new
+//! rows, and how many rows tables have more.
+
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Numbers of rows that were given out and are not used yet, of one client.
+#[pyclass(frozen, module = "louver._rust.proxy")]
+#[derive(Debug, Default)]
+pub(crate) struct RowNumbers(Mutex<(i64, i64)>);
+
+#[pymethods]
+impl RowNumbers {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// So many numbers from the first one on; those before are not used.
+    fn begin(&self, first: i64, count: i64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (first, count);
+    }
+
+    /// How many are left.
+    fn left(&self) -> i64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+}
+
+impl RowNumbers {
+    pub(crate) fn take(&self) -> Option<i64> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (held.1 > 0).then_some(())?;
+        let number = held.0;
+        *held = (number + 1, held.1 - 1);
+        Some(number)
+    }
+}
+
+/// How many rows of a table one client has added or removed since Python last asked, and how many
+/// more may come before the catalog must know.
+#[pyclass(frozen, module = "louver._rust.proxy")]
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    grown: AtomicI64,
+    room: AtomicI64,
+}
+
+#[pymethods]
+impl Growth {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// So many more may come.
+    fn begin(&self, room: i64) {
+        self.room.store(room, Ordering::SeqCst);
+    }
+
+    /// How many have come since the last call.
+    fn taken(&self) -> i64 {
+        self.grown.swap(0, Ordering::SeqCst)
+    }
+}
+
+impl Growth {
+    pub(crate) fn has_room(&self) -> bool {
+        self.room.load(Ordering::SeqCst) > 0
+    }
+
+    pub(crate) fn add(&self, count: i64) {
+        self.grown.fetch_add(count, Ordering::SeqCst);
+        self.room.fetch_sub(count, Ordering::SeqCst);
+    }
+}

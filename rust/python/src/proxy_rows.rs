@@ -1,0 +1,199 @@
+//! The rows that a change at the front door finds by keys, and the one that it puts in their place.
+
+use crate::epochs::Epochs;
+use crate::ffi::PyType;
+use crate::keyring::KeyRing;
+use crate::look_ups::{uuid, LookUp};
+use crate::postgres_replies::Reply;
+use crate::proxy_growth::RowNumbers;
+use crate::proxy_sources::{GivenSource, Sources};
+use crate::proxy_terms::{changed, GivenTerm, Term};
+use crate::raw::Raw;
+use crate::reserve::{number, Reserve};
+use crate::sealed_rows::{RowForm, SealedRow};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use louver_postgres::Value;
+use louver_proxy::Values;
+use louver_trusted::Tag;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// How a change finds the rows that have certain keys, and what that shows the server.
+#[pyclass(frozen, module = "louver._rust.proxy")]
+pub(crate) struct Chosen {
+    look_up: Py<LookUp>,
+    pub(crate) sql: String,
+    sources: Sources,
+    /// Of each declared column its place among those that are opened.
+    places: Vec<usize>,
+    /// What conditions are taken from: of those that come again, and of those that do not.
+    reserves: (Vec<Py<Reserve>>, Vec<Py<Reserve>>),
+    /// Of the rows that are changed.
+    touched: Vec<Py<Reserve>>,
+}
+
+/// One row that was found: its number and its values.
+pub(crate) type Old = (i64, Vec<Raw>);
+
+#[pymethods]
+impl Chosen {
+    #[new]
+    fn new(
+        look_up: Py<LookUp>,
+        sql: String,
+        sources: Vec<Vec<Vec<GivenSource>>>,
+        places: Vec<usize>,
+        reserves: (Vec<Py<Reserve>>, Vec<Py<Reserve>>),
+        touched: Vec<Py<Reserve>>,
+    ) -> PyResult<Self> {
+        let sources = Sources::new(sources, look_up.get())?;
+        Ok(Self {
+            look_up,
+            sql,
+            sources,
+            places,
+            reserves,
+            touched,
+        })
+    }
+}
+
+impl Chosen {
+    /// The tags of the values of a statement, and what they are to the server.
+    pub(crate) fn tags(
+        &self,
+        ring: &KeyRing,
+        given: &Values,
+    ) -> Option<(Vec<Vec<Tag>>, Vec<Value>)> {
+        let tags = self.sources.tags(ring, self.look_up.get(), given)?;
+        let texts = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
+        let texts = texts.collect();
+        Some((tags, texts))
+    }
+
+    /// Whether what a look-up by these shows is in the ledger. `text` tells statements apart.
+    pub(crate) fn records(&self, text: u64, tags: &[Vec<Tag>]) -> bool {
+        let condition = number((text, tags));
+        let (again, once) = &self.reserves;
+        again.iter().all(|r| r.get().take(condition)) && once.iter().all(|r| r.get().take_new())
+    }
+
+    /// The same of the change of a row.
+    pub(crate) fn records_touched(&self) -> bool {
+        self.touched.iter().all(|r| r.get().take_new())
+    }
+
+    /// The only row of an answer, or none; None where Python is to look at it.
+    pub(crate) fn row(
+        &self,
+        ring: &KeyRing,
+        epochs: &Epochs,
+        reply: &Reply,
+        tags: &[Vec<Tag>],
+    ) -> Option<Option<Old>> {
+        let look_up = self.look_up.get();
+        let answer = look_up.columns(reply).ok()?;
+        let opened = look_up.opened(ring, epochs, &answer, tags).ok()?;
+        let (row_ids, columns) = opened.split_first()?;
+        let row_ids = row_ids.as_primitive_opt::<Int64Type>()?;
+        match row_ids.len() {
+            0 => Some(None),
+            1 => {
+                let values = self.places.iter().map(|&at| Raw::of(columns.get(at)?, 0));
+                Some(Some((row_ids.value(0), values.collect::<Option<_>>()?)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is known of a column's values: whether NULL is among them, and least and largest.
+type Bounds = (bool, Option<(i128, i128)>);
+
+/// How a new row is made and sealed.
+#[pyclass(frozen, module = "louver._rust.proxy")]
+pub(crate) struct NewRow {
+    terms: Vec<Term>,
+    bounds: Vec<Bounds>,
+    form: Py<RowForm>,
+    /// The places of the columns that are sealed, and of those that are stored as they are.
+    places: (Vec<usize>, Vec<usize>),
+    numbers: Py<RowNumbers>,
+}
+
+#[pymethods]
+impl NewRow {
+    /// What columns are set to, the types and the bounds of all declared columns, how a row is
+    /// sealed with the places of the columns, and its numbers.
+    #[new]
+    fn new(
+        terms: Vec<GivenTerm<'_>>,
+        types: Vec<PyType>,
+        bounds: Vec<Bounds>,
+        form: Py<RowForm>,
+        places: (Vec<usize>, Vec<usize>),
+        numbers: Py<RowNumbers>,
+    ) -> PyResult<Self> {
+        let width = types.len();
+        let known = types.iter().all(|kind| Raw::has(kind.0.data_type()));
+        let inside = places.0.iter().chain(&places.1).all(|&at| at < width);
+        if bounds.len() != width || !known || !inside || !form.get().fits(&places) {
+            return Err(PyValueError::new_err("columns that are not taken so"));
+        }
+        let terms = terms.into_iter().map(|term| Term::new(term, width));
+        Ok(Self {
+            terms: terms.collect::<PyResult<_>>()?,
+            bounds,
+            form,
+            places,
+            numbers,
+        })
+    }
+}
+
+/// Why no row was made.
+pub(crate) enum Unmade {
+    /// Its values are not taken as they are.
+    Values,
+    /// No numbers are left.
+    Numbers,
+}
+
+impl NewRow {
+    /// The row that replaces an old one, or a new one.
+    pub(crate) fn sealed(
+        &self,
+        ring: &KeyRing,
+        epochs: &Epochs,
+        old: Option<&[Raw]>,
+        given: &Values,
+    ) -> Result<SealedRow, Unmade> {
+        let nothing = vec![Raw::Null; self.bounds.len()];
+        let row = changed(&self.terms, old.unwrap_or(&nothing), given);
+        let row = row.filter(|row| row.len() == self.bounds.len());
+        let row = row.ok_or(Unmade::Values)?;
+        if !row.iter().zip(&self.bounds).all(is_within) {
+            return Err(Unmade::Values);
+        }
+        let of = |places: &[usize]| {
+            places
+                .iter()
+                .filter_map(|&at| row.get(at))
+                .collect::<Vec<_>>()
+        };
+        let number = self.numbers.get().take().ok_or(Unmade::Numbers)?;
+        let (reads, plain) = (of(&self.places.0), of(&self.places.1));
+        let sealed = self.form.get().sealed(ring, epochs, &reads, &plain, number);
+        sealed.ok_or(Unmade::Values)
+    }
+}
+
+fn is_within((value, (has_null, limits)): (&Raw, &Bounds)) -> bool {
+    match (value, limits) {
+        (Raw::Null, _) => *has_null,
+        (Raw::Whole(value), Some((least, most))) => (least..=most).contains(&value),
+        (_, Some(_)) => false,
+        (_, None) => true,
+    }
+}

@@ -1,0 +1,123 @@
+//! What a statement gives to the columns of a row: values of Bind, constants, columns of the row as
+//! it was, and sums of two of these.
+
+use crate::raw::Raw;
+use crate::raw_messages::{value, Kind};
+use crate::raw_values::of_python;
+use louver_proxy::Values;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// One part of what a column is set to.
+enum Part {
+    Column(usize),
+    Parameter { at: usize, type_: u32 },
+    Constant(Raw),
+}
+
+/// What a column is set to: one part, or with a sign two.
+pub(crate) struct Term {
+    /// The place of the column.
+    target: usize,
+    kind: Kind,
+    required: bool,
+    /// What an operand of a sum may be.
+    limits: Option<(i128, i128)>,
+    parts: Vec<Part>,
+    sign: i128,
+}
+
+/// A column's place, a parameter's place and the number of its type, or a constant in a tuple.
+#[derive(FromPyObject)]
+enum GivenPart<'py> {
+    Column(usize),
+    Parameter((usize, u32)),
+    Constant((Bound<'py, PyAny>,)),
+}
+
+/// `(place of the column, kind, required, limits of operands, parts, sign or 0)`.
+#[derive(FromPyObject)]
+pub(crate) struct GivenTerm<'py>(
+    usize,
+    Kind,
+    bool,
+    Option<(i128, i128)>,
+    Vec<GivenPart<'py>>,
+    i8,
+);
+
+impl Term {
+    pub(crate) fn new(given: GivenTerm<'_>, width: usize) -> PyResult<Self> {
+        let GivenTerm(target, kind, required, limits, parts, sign) = given;
+        let wrong = || PyValueError::new_err("a term that is none");
+        let part = |part: GivenPart<'_>| {
+            Ok::<_, PyErr>(match part {
+                GivenPart::Column(at) if at < width => Part::Column(at),
+                GivenPart::Column(_) => return Err(wrong()),
+                GivenPart::Parameter((at, type_)) => Part::Parameter { at, type_ },
+                GivenPart::Constant((value,)) => {
+                    Part::Constant(of_python(&value).ok_or_else(wrong)?)
+                }
+            })
+        };
+        let parts = parts.into_iter().map(part).collect::<PyResult<Vec<_>>>()?;
+        if target >= width || parts.len() != if sign == 0 { 1 } else { 2 } {
+            return Err(wrong());
+        }
+        Ok(Self {
+            target,
+            kind,
+            required,
+            limits,
+            parts,
+            sign: sign.into(),
+        })
+    }
+
+    fn part(&self, part: &Part, old: &[Raw], given: &Values) -> Option<Raw> {
+        let (at, type_) = match part {
+            Part::Column(at) => return old.get(*at).cloned(),
+            Part::Constant(value) => return self.within(value.clone()),
+            Part::Parameter { at, type_ } => (*at, *type_),
+        };
+        let Some(bytes) = given.values.get(at)?.as_ref() else {
+            return Some(Raw::Null);
+        };
+        let format = *given.formats.get(at)?;
+        self.within(value(self.kind, type_, format, bytes)?)
+    }
+
+    fn within(&self, value: Raw) -> Option<Raw> {
+        match (&value, self.limits) {
+            (Raw::Whole(number), Some((least, most))) => {
+                (least..=most).contains(number).then_some(value)
+            }
+            _ => Some(value),
+        }
+    }
+
+    fn result(&self, old: &[Raw], given: &Values) -> Option<Raw> {
+        let mut parts = self.parts.iter().map(|part| self.part(part, old, given));
+        let left = parts.next()??;
+        let result = match parts.next() {
+            None => left,
+            Some(right) => match (left, right?) {
+                (Raw::Null, _) | (_, Raw::Null) => Raw::Null,
+                (Raw::Whole(left), Raw::Whole(right)) => {
+                    Raw::Whole(left.checked_add(self.sign.checked_mul(right)?)?)
+                }
+                _ => return None,
+            },
+        };
+        (!self.required || result != Raw::Null).then_some(result)
+    }
+}
+
+/// A row with what terms give it; None where only the local engine tells.
+pub(crate) fn changed(terms: &[Term], old: &[Raw], given: &Values) -> Option<Vec<Raw>> {
+    let mut new = old.to_vec();
+    for term in terms {
+        *new.get_mut(term.target)? = term.result(old, given)?;
+    }
+    Some(new)
+}

@@ -1,0 +1,125 @@
+//! Single values in the form in which Arrow stores them: days, microseconds and unscaled numbers are
+//! whole numbers, UUIDs bytes. Between Arrow, Python (`raw_values`) and messages (`raw_messages`).
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
+};
+use arrow_array::{
+    new_null_array, Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array,
+    FixedSizeBinaryArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array,
+    StringArray, TimestampMicrosecondArray,
+};
+use arrow_schema::{DataType, TimeUnit};
+use std::sync::Arc;
+
+/// A value. It has no `Debug`: it may be a secret.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Raw {
+    Null,
+    Truth(bool),
+    Whole(i128),
+    Double(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Raw {
+    /// Whether values of a type are taken.
+    pub(crate) fn has(data_type: &DataType) -> bool {
+        matches!(
+            data_type,
+            DataType::Boolean
+                | DataType::Int16
+                | DataType::Int32
+                | DataType::Int64
+                | DataType::Date32
+                | DataType::Timestamp(TimeUnit::Microsecond, _)
+                | DataType::Decimal128(..)
+                | DataType::Float32
+                | DataType::Float64
+                | DataType::Utf8
+                | DataType::Binary
+                | DataType::FixedSizeBinary(16)
+        )
+    }
+
+    /// The value of a row; None of a type whose values are not taken.
+    pub(crate) fn of(column: &ArrayRef, row: usize) -> Option<Self> {
+        if column.is_null(row) {
+            return Raw::has(column.data_type()).then_some(Self::Null);
+        }
+        Some(match column.data_type() {
+            DataType::Boolean => Self::Truth(column.as_boolean().value(row)),
+            DataType::Int16 => Self::Whole(column.as_primitive::<Int16Type>().value(row).into()),
+            DataType::Int32 => Self::Whole(column.as_primitive::<Int32Type>().value(row).into()),
+            DataType::Int64 => Self::Whole(column.as_primitive::<Int64Type>().value(row).into()),
+            DataType::Date32 => Self::Whole(column.as_primitive::<Date32Type>().value(row).into()),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                let column = column.as_primitive::<TimestampMicrosecondType>();
+                Self::Whole(column.value(row).into())
+            }
+            DataType::Decimal128(..) => {
+                Self::Whole(column.as_primitive::<Decimal128Type>().value(row))
+            }
+            DataType::Float32 => {
+                Self::Double(column.as_primitive::<Float32Type>().value(row).into())
+            }
+            DataType::Float64 => Self::Double(column.as_primitive::<Float64Type>().value(row)),
+            DataType::Utf8 => Self::Text(column.as_string::<i32>().value(row).to_owned()),
+            DataType::Binary => Self::Bytes(column.as_binary::<i32>().value(row).to_owned()),
+            DataType::FixedSizeBinary(16) => {
+                Self::Bytes(column.as_fixed_size_binary().value(row).to_owned())
+            }
+            _ => return None,
+        })
+    }
+
+    /// The value as a column of one row; None where it is not of this type.
+    pub(crate) fn array(&self, data_type: &DataType) -> Option<ArrayRef> {
+        Some(match (self, data_type) {
+            (Self::Null, _) => new_null_array(data_type, 1),
+            (Self::Truth(value), DataType::Boolean) => Arc::new(BooleanArray::from(vec![*value])),
+            (Self::Whole(value), _) => return whole(*value, data_type),
+            (Self::Double(value), DataType::Float32) => {
+                let narrow = *value as f32;
+                (f64::from(narrow).to_bits() == value.to_bits()).then_some(())?;
+                Arc::new(Float32Array::from(vec![narrow]))
+            }
+            (Self::Double(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value])),
+            (Self::Text(value), DataType::Utf8) => {
+                Arc::new(StringArray::from(vec![value.as_str()]))
+            }
+            (Self::Bytes(value), DataType::Binary) => {
+                Arc::new(BinaryArray::from(vec![value.as_slice()]))
+            }
+            (Self::Bytes(value), DataType::FixedSizeBinary(16)) => {
+                (value.len() == 16).then_some(())?;
+                let items = [value.as_slice()].into_iter();
+                Arc::new(FixedSizeBinaryArray::try_from_iter(items).ok()?)
+            }
+            _ => return None,
+        })
+    }
+}
+
+fn whole(value: i128, data_type: &DataType) -> Option<ArrayRef> {
+    Some(match data_type {
+        DataType::Int16 => Arc::new(Int16Array::from(vec![i16::try_from(value).ok()?])),
+        DataType::Int32 => Arc::new(Int32Array::from(vec![i32::try_from(value).ok()?])),
+        DataType::Int64 => Arc::new(Int64Array::from(vec![i64::try_from(value).ok()?])),
+        DataType::Date32 => Arc::new(Date32Array::from(vec![i32::try_from(value).ok()?])),
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+            let column = TimestampMicrosecondArray::from(vec![i64::try_from(value).ok()?]);
+            Arc::new(column.with_timezone_opt(zone.clone()))
+        }
+        DataType::Decimal128(precision, scale) => {
+            let column = Decimal128Array::from(vec![value]);
+            let column = column.with_precision_and_scale(*precision, *scale).ok()?;
+            column.validate_decimal_precision(*precision).ok()?;
+            Arc::new(column)
+        }
+        _ => return None,
+    })
+}

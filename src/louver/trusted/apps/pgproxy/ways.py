@@ -1,0 +1,39 @@
+"""How statements that come again run without Python, as long as nothing that they rely on has
+changed: the client's generation says so (docs/decisions/0034).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louver.trusted.apps.pgproxy import reading, writing
+from louver.trusted.apps.pgproxy.described import Prepared
+from louver.trusted.executor import reading_again, repeated
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.postgres.wire import Wire
+from louver.trusted.planner.sql import lexer
+
+
+def basis(context: Context) -> tuple[object, ...]:
+    """What such a statement relies on, as it is now."""
+    catalog = context.catalog
+    return (
+        id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
+        repeated.is_alone(context), id(getattr(context.engine, "session", None)),
+    )  # fmt: skip
+
+
+def of(context: Context, wire: Wire, tables: writing.Tables, prepared: Prepared) -> Any | None:
+    """What runs a statement; None where only Python does, or does not know yet."""
+    if context.in_transaction or prepared.kind != "other":
+        return None
+    (text,) = lexer.split(prepared.sql)
+    known = repeated.find(context.state, text)
+    if known is None or not repeated.holds(context, known):
+        return None
+    # Each placeholder is one value, in the order of Bind.
+    if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):
+        return None
+    if isinstance(known.form, reading_again.Reader):
+        return reading.of(context, wire, prepared, known.form)
+    return writing.of(context, tables, prepared, known)

@@ -1,0 +1,225 @@
+"""Changes of one row that come again, for the compiled module to run without Python (`ways`).
+
+It does what `change.repeated_changes` does, for rows and values that `raw_rows` takes. What it does
+not take, it leaves to Python.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from louver.trusted.apps.pgproxy.described import Prepared
+from louver.trusted.apps.pgproxy.reading import bound, sources_of
+from louver.trusted.executor import raw_rows, repeated, row_writer
+from louver.trusted.executor.change import (
+    constant_rows,
+    flow,
+    judged_changes,
+    judged_rows,
+    repeated_rows,
+)
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.ledger import Ledger
+from louver.trusted.vault import native
+from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.facts import Fact, with_condition
+from louver.trusted.vault.types import value_range
+from louver.wire.messages import Statement
+
+#: Numbers that new rows are given at once.
+_BLOCK = 1024
+_GivenTerm = tuple[int, object, bool, tuple[int, int] | None, list[object], int]
+
+
+@dataclass(slots=True)
+class Tables:
+    """What a client's changes take and leave behind: numbers of new rows, and rows by table."""
+
+    numbers: Any = field(default_factory=lambda: native.module().proxy.RowNumbers())
+    growth: dict[int, Any] = field(default_factory=dict)
+
+    def of(self, context: Context, table: Table) -> Any:
+        """Where the rows of a table are counted."""
+        growth = self.growth.get(table.id)
+        if growth is None:
+            growth = self.growth[table.id] = native.module().proxy.Growth()
+        self._begin(context, table, growth)
+        return growth
+
+    def count(self, context: Context) -> None:
+        """Take over how many rows were added and removed."""
+        for table in context.catalog.tables.values():
+            growth = self.growth.get(table.id)
+            if growth is None:
+                continue
+            count = growth.taken()
+            if count:
+                context.state.growth.add(table, count)
+                context.state.growth.committed()
+                table.kept_complete |= count > 0 and not table.kept
+            self._begin(context, table, growth)
+
+    @staticmethod
+    def _begin(context: Context, table: Table, growth: Any) -> None:
+        noted = context.state.growth.noted.get(table.id, table.row_count)
+        growth.begin((1 << noted.bit_length()) - 1 - table.row_count)
+
+
+def of(context: Context, tables: Tables, prepared: Prepared, known: repeated.Known) -> Any | None:
+    """What runs a change; None where only Python does, or does not know yet."""
+    form = known.form
+    if not context.state.writable or context.state.only_reads:
+        return None
+    if isinstance(form, judged_rows.Form):
+        table = context.catalog.tables.get(known.flow[0])
+        return None if table is None else _inserting(context, tables, prepared, table, form)
+    if not isinstance(form, repeated_rows.Change) or form.form is None:
+        return None
+    if form.plan.rows is None or form.catalog is not context.catalog:
+        return None
+    table = context.catalog.by_id(form.plan.target)
+    return _changing(context, tables, prepared, table, form, form.form)
+
+
+def _inserting(
+    context: Context, tables: Tables, prepared: Prepared, table: Table, form: judged_rows.Form
+) -> Any | None:
+    terms = list[_GivenTerm]()
+    pairs = zip(form.form.columns, form.kinds, strict=True)
+    for position, (column, kind) in enumerate(pairs):
+        if len(column.items) != 1:
+            return None
+        parts: list[object] = [_part(column.items[0], prepared)]
+        terms.append((position, kind.__name__, column.required, None, parts, 0))
+    new_row = _new_row(context, tables, table, terms)
+    if new_row is None:
+        return None
+    sealed, row = new_row
+    text = context.backend.insert_row(table, sealed.names())
+    return _writing(context, tables, table, ("INSERT", text), None, row)
+
+
+def _changing(
+    context: Context, tables: Tables, prepared: Prepared, table: Table,
+    item: repeated_rows.Change, form: judged_changes.Form,
+) -> Any | None:  # fmt: skip
+    read = [column.name for column in table.columns] if form.terms else []
+    chosen = _chosen(context, prepared, table, item, read)
+    if chosen is None:
+        return None
+    engine: Any = context.engine
+    if not form.terms:
+        if table.counted:
+            return None
+        delete = Statement(context.backend.delete_few(table, 1), (0,), kind="write")
+        text, _ = engine.checked(delete, 1)
+        return _writing(context, tables, table, ("DELETE", text), chosen, None)
+    if not form.is_of_one_type or not context.backend.replaces or not table.tags or table.kept:
+        return None
+    names = [column.name for column in table.columns]
+    terms = list[_GivenTerm]()
+    for term in form.terms:
+        if term.reads_given:
+            return None
+        parts = [
+            names.index(part) if isinstance(part, str) else _part(part, prepared)
+            for part in term.parts()
+        ]
+        limits = value_range(term.type) if term.sign else None
+        kind = form.kinds[term.name].__name__
+        terms.append((names.index(term.name), kind, term.required, limits, parts, term.sign))
+    new_row = _new_row(context, tables, table, terms)
+    if new_row is None:
+        return None
+    sealed, row = new_row
+    text = context.backend.replace_row(table, sealed.names())
+    text = engine.checked_row(text, sealed, (0,))
+    return _writing(context, tables, table, ("UPDATE", text), chosen, row)
+
+
+def _part(item: constant_rows.Item, prepared: Prepared) -> object:
+    if isinstance(item, int):
+        return item, prepared.parameters[item]
+    return (raw_rows.raw(item[0]),)
+
+
+def _chosen(
+    context: Context, prepared: Prepared, table: Table, item: repeated_rows.Change,
+    read: Sequence[str],
+) -> Any | None:  # fmt: skip
+    """How the rows are chosen, of which these columns are read; None where that is not by one call
+    each way.
+    """
+    plan = item.plan.rows
+    _, point = item.points.of(plan) if plan is not None else (False, None)
+    verdict = context.state.flows.get((table.key, item.shape.key))
+    ledger = context.ledger
+    if plan is None or point is None or point.engine is not context.engine or verdict is None:
+        return None
+    if not item.is_decided(point.remote) or not isinstance(ledger, Ledger):
+        return None
+    sources = sources_of(item.shape, point.positions, prepared.parameters, item.limits)
+    stated = ledger.reserves(context.stated(plan, bound(item.shape, prepared)))
+    judged, touched = ledger.reserves(flow.again(verdict)), ledger.reserves(_touched(table))
+    if sources is None or stated is None or judged is None or touched is None:
+        return None
+    if not set(read) <= set(point.names):
+        return None
+    places = [point.names.index(name) for name in read]
+    return native.module().proxy.Chosen(
+        point.handle, point.sql, sources, places, (stated, judged), touched
+    )
+
+
+def _touched(table: Table) -> list[Fact]:
+    return with_condition(row_writer.touched(table), secrets.token_hex(8))
+
+
+def _new_row(
+    context: Context, tables: Tables, table: Table, terms: Sequence[_GivenTerm]
+) -> tuple[Any, Any] | None:
+    """A sealed row of NULLs, which is never sent, and how new rows are made."""
+    bounds = [raw_rows.bounds(column) for column in table.columns]
+    if table.counted or table.kept or not getattr(context.engine, "takes_rows", False):
+        return None
+    if not context.columns.recipes.seals_rows(table) or None in bounds:
+        return None
+    recipe = context.columns.recipes.of(table)
+    types = [context.local.arrow_field(column.type).type for column in table.columns]
+    if recipe.form is None:
+        recipe.make_form(table, types)
+    nothing = [None] * len(table.columns)
+    number = context.row_ids.take_one(context.catalog)
+    sealed = context.columns.keyring.seal_raw(recipe, nothing, number)
+    if sealed is None:
+        return None
+    if tables.numbers.left() < _BLOCK // 2:
+        numbers = context.row_ids.take(_BLOCK, context.catalog)
+        tables.numbers.begin(numbers[0].as_py(), _BLOCK)
+    try:
+        row = native.module().proxy.NewRow(
+            terms, types, bounds, recipe.form, recipe.places, tables.numbers
+        )
+    except ValueError:
+        return None  # a column is of a type whose values are not taken so
+    return sealed, row
+
+
+def _writing(
+    context: Context, tables: Tables, table: Table, text: tuple[str, str], chosen: Any,
+    new_row: Any,
+) -> Any | None:  # fmt: skip
+    direct = getattr(context.engine, "direct_change", None)
+    writers = context.store.writers
+    token = None if writers is None else writers.token
+    sent = None if direct is None or token is None else direct(token, 1)
+    if sent is None:
+        return None
+    session, opening = sent
+    return context.columns.keyring.direct(
+        native.module().proxy.Write, session, opening, *text, chosen, new_row,
+        tables.of(context, table),
+    )  # fmt: skip

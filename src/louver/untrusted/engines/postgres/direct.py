@@ -1,0 +1,78 @@
+"""Statements that are sent on a session of the server without its engine: by the front door, which
+does not enter Python for those that it knows. The engine says what goes before them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from louver._rust import postgres
+from louver._rust.postgres import SealedRow
+from louver.untrusted.engines.postgres.pipeline import Step, Waiting, guarded
+from louver.untrusted.engines.postgres.portal import PortalStream
+from louver.wire.messages import Statement
+
+
+class Direct(ABC):
+    """The part of an engine that says how."""
+
+    in_transaction: bool
+    _session: postgres.Session | None
+    _stream: PortalStream | None
+    _waiting: list[Waiting]
+
+    @abstractmethod
+    def _text(self, statement: Statement) -> Step:
+        """A statement as it is sent."""
+
+    @abstractmethod
+    def _beginning(self) -> list[Step]:
+        """What begins a transaction."""
+
+    @abstractmethod
+    def _limits_outside(self) -> list[Step]:
+        """What goes before a statement outside of a transaction."""
+
+    @property
+    def session(self) -> postgres.Session | None:
+        """The session that is open."""
+        return self._session
+
+    def direct(
+        self, guard: Statement, outcome: int
+    ) -> tuple[postgres.Session, str, Sequence[Any]] | None:
+        """The session, and a statement that fails unless ``guard`` has this outcome, for queries;
+        None where something of the engine is to go before.
+        """
+        session = None if self._limits_outside() else self._ready
+        if session is None:
+            return None
+        return session, *guarded(*self._text(guard), outcome, writes=False)
+
+    def direct_change(
+        self, guard: Statement, outcome: int
+    ) -> tuple[postgres.Session, list[Step]] | None:
+        """The session, and what begins a transaction that changes rows: its last statement fails
+        unless ``guard`` has this outcome. None where something of the engine is to go before.
+        """
+        session = self._ready
+        if session is None:
+            return None
+        return session, [*self._beginning(), self.checked(guard, outcome)]
+
+    def checked(self, statement: Statement, outcome: int) -> Step:
+        """A change as it is sent, which fails unless it has this outcome."""
+        return guarded(*self._text(statement), outcome, writes=True)
+
+    def checked_row(self, sql: str, row: SealedRow, more: Sequence[Any]) -> str:
+        """The text of a change of one row whose values are those of a sealed one, and more."""
+        return guarded(sql, [row, *more], 1, writes=True)[0]
+
+    @property
+    def _ready(self) -> postgres.Session | None:
+        session = self._session
+        if self.in_transaction or self._waiting or self._stream is not None:
+            return None
+        return None if session is None or session.is_broken() else session

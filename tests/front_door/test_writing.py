@@ -1,0 +1,222 @@
+"""Changes of one row that come again are done without Python: the same rows, the same errors, and
+nothing is lost where clients meet.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import struct
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import louver
+from louver.trusted.apps.pgproxy.client import Client
+from louver.trusted.client import connect
+from tests import shared
+from tests.front_door import door as doors
+from tests.front_door.door import Door
+from tests.postgres import servers
+
+_COLUMNS = (
+    ("id", "bigint"), ("a", "smallint"), ("n", "integer"), ("w", "bigint"), ("s", "text"),
+    ("d", "date"), ("f", "double precision"), ("t", "timestamp"), ("u", "uuid"), ("x", "bytea"),
+    ("o", "boolean"), ("m", "numeric(12,2)"),
+)  # fmt: skip
+_ALL = ", ".join(["%{}"] * len(_COLUMNS))
+#: Texts with the columns whose values they take; `{}` is the form in which a value is sent.
+_CHANGES = (
+    (f"INSERT INTO k VALUES ({_ALL})", [name for name, _ in _COLUMNS]),
+    ("INSERT INTO k (id, n, s) VALUES (%{}, %{}, %{})", ["id", "n", "s"]),
+    ("INSERT INTO k (id, o, a) VALUES (%{}, TRUE, 7)", ["id"]),
+    ("UPDATE k SET n = n + %{} WHERE id = %{}", ["n", "id"]),
+    ("UPDATE k SET a = a - 1, w = %{} WHERE id = %{}", ["w", "id"]),
+    ("UPDATE k SET s = %{}, d = %{}, f = %{} WHERE id = %{}", ["s", "d", "f", "id"]),
+    ("UPDATE k SET t = %{}, u = %{}, x = %{}, o = NULL WHERE id = %{}", ["t", "u", "x", "id"]),
+    ("UPDATE k SET id = %{} WHERE id = %{}", ["id", "id"]),
+    ("UPDATE k SET n = a WHERE s = %{}", ["s"]),
+    ("UPDATE k SET w = w + w WHERE id = %{}", ["id"]),
+    ("UPDATE k SET m = %{} WHERE id = %{}", ["m", "id"]),
+    ("DELETE FROM k WHERE id = %{}", ["id"]),
+    ("DELETE FROM k WHERE s = %{}", ["s"]),
+)
+_ROUNDS = 120
+
+
+def _number(*more: int) -> Callable[[random.Random], object]:
+    return lambda draw: draw.choice((draw.randint(1, 30), draw.randint(-3, 3), *more))
+
+
+_VALUES: dict[str, Callable[[random.Random], object]] = {
+    "id": _number(1, 2, 3, 4, 5),
+    "n": _number(2**31 - 1, -(2**31), 2**31),
+    "w": _number(2**63 - 1, -(2**63), 2**62),
+    "m": lambda draw: draw.choice((1, 2.5, "3.25", "1.005", "9999999999.99", "1e3")),
+    "s": lambda draw: draw.choice(("a", "b", "c", "", "ä'", "x" * 3000, "tab\t")),
+    "d": lambda draw: draw.choice(
+        (datetime.date(2024, 2, 29), "0001-01-01", "infinity", "9999-12-31", "2024-1-5", "epoch")
+    ),
+    "f": lambda draw: draw.choice((0.0, -0.0, 1.5, 1e300, float("nan"), "5e-324", "1e400", "inf")),
+    "t": lambda draw: draw.choice(
+        (datetime.datetime(2024, 2, 29, 23, 59, 59, 999999), "2024-01-01", "infinity",
+         "1969-12-31 23:59:59.5", "2024-06-01 24:00:00", "0001-01-01 00:00:00"),
+    ),
+    "u": lambda draw: draw.choice((uuid.UUID(int=draw.getrandbits(128)), "x" * 32, str(uuid.UUID(int=3)).upper())),  # noqa: E501
+    "x": lambda draw: draw.choice((b"", b"\0\xff", "\\x00ff", "abc\\000", "\\xZZ")),
+    "o": lambda draw: draw.choice((True, False, "yes", "t")),
+    "a": _number(32767, -32768, 32768),
+}  # fmt: skip
+
+
+@pytest.fixture(params=["ENC", "", "some"])
+def sides(
+    door: Door, request: pytest.FixtureRequest
+) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Connection[Any]]]:
+    """Plaintext and the door, with a table whose columns are encrypted, plain or both."""
+    with doors.plain() as first, door.connect() as second:
+        for con, enc in ((first, ""), (second, request.param)):
+            con.execute("DROP TABLE IF EXISTS k")
+            listed = ", ".join(
+                f"{name} {type_}" + (" ENC" if enc == "ENC" or (enc and place % 2) else "")
+                for place, (name, type_) in enumerate(_COLUMNS)
+            )
+            con.execute(f"CREATE TABLE k ({listed}, PRIMARY KEY (id))")
+            # Of few rows all are read, and of few values none is a new one.
+            con.execute(
+                "INSERT INTO k (id, n, s, w, a) SELECT i, i, 's' || i, i, i % 100"
+                " FROM generate_series(100, 599) AS g(i)"
+            )
+        yield first, second
+
+
+def _ran(con: psycopg.Connection[Any], text: str, values: list[object]) -> object:
+    try:
+        return con.execute(text, values, prepare=True).statusmessage
+    except psycopg.Error as error:
+        return error.sqlstate
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_changes_are_those_of_postgres(
+    sides: tuple[psycopg.Connection[Any], psycopg.Connection[Any]], seed: int,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    """Texts, values and forms at random; values that a column takes as they are, and others."""
+    draw = random.Random(seed)
+    # Where some columns are plain, none of them takes a value of another.
+    mixed = request.node.callspec.params["sides"] == "some"
+    changes = [item for item in _CHANGES if not mixed or "n = a" not in item[0]]
+    for _ in range(_ROUNDS):
+        text, names = draw.choice(changes)
+        values = [None if draw.random() < 0.05 else _VALUES[name](draw) for name in names]
+        forms = [draw.choice("sbt") if type(v) in (int, bool) else "s" for v in values]
+        text = text.format(*forms)
+        for _ in range(draw.choice((1, 1, 4))):  # what comes again soon is known
+            first, second = (_ran(con, text, values) for con in sides)
+            assert first == second, (text, [repr(v)[:40] for v in values])
+    rows = [con.execute("SELECT * FROM k ORDER BY id, s, n, w, a").fetchall() for con in sides]
+    assert repr(rows[0]) == repr(rows[1])
+    assert rows[0]
+
+
+def test_nothing_is_lost_where_clients_meet(door: Door) -> None:
+    """Sums of a row that several clients add to, and rows that each of them inserts and deletes."""
+    clients, rounds = 4, 60
+    with door.connect() as con:
+        con.execute("DROP TABLE IF EXISTS sums")
+        con.execute("CREATE TABLE sums (id bigint ENC PRIMARY KEY, n bigint ENC, s text ENC)")
+        con.execute("INSERT INTO sums SELECT i, 0, 'a' FROM generate_series(1, 500) AS g(i)")
+    failures = list[BaseException]()
+
+    def work(number: int) -> None:
+        try:
+            with door.connect() as con:
+                for turn in range(rounds):
+                    con.execute("UPDATE sums SET n = n + %s WHERE id = %s", (1, 7), prepare=True)
+                    new = 1000 * (number + 1) + turn
+                    con.execute(
+                        "INSERT INTO sums VALUES (%s, %s, %s)", (new, turn, "b"), prepare=True
+                    )
+                    if turn % 2:
+                        done = con.execute(
+                            "DELETE FROM sums WHERE id = %s", (new - 1,), prepare=True
+                        )
+                        assert done.rowcount == 1
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with door.connect() as con:
+        row = con.execute("SELECT n FROM sums WHERE id = 7").fetchone()
+        assert row == (clients * rounds,)
+        row = con.execute("SELECT count(*), count(DISTINCT id) FROM sums").fetchone()
+        assert row == (500 + clients * rounds // 2,) * 2
+
+
+def test_what_shows_is_in_the_ledger(door: Door) -> None:
+    """As many changes as the server can see are counted, at least."""
+    with door.connect() as con:
+        con.execute("DROP TABLE IF EXISTS seen")
+        con.execute("CREATE TABLE seen (id bigint ENC PRIMARY KEY, n bigint ENC)")
+        con.execute("INSERT INTO seen SELECT i, i FROM generate_series(1, 500) AS g(i)")
+        for turn in range(40):
+            con.execute("UPDATE seen SET n = %s WHERE id = %s", (turn, 5), prepare=True)
+    with louver.connect(door.url, keys=str(shared.key_file())) as own:
+        facts = own.leakage().arrow().to_pylist()
+    counts = [
+        fact["conditions"] or 0
+        for fact in facts
+        if fact["table_name"].endswith("seen") and "n" in fact["columns"]
+    ]
+    assert max(counts) >= 40
+
+
+_KNOWN = (
+    ("INSERT INTO k VALUES ($1, $2, $3)", (5000, 1, "b"), True),
+    ("INSERT INTO k (id, n) VALUES ($1, 5)", (5100,), True),
+    ("INSERT INTO k (id, n) VALUES ($1, 5 + 1)", (5200,), False),
+    ("INSERT INTO k (id, n) VALUES ($1, 5), ($2, 6)", (5300, 5400), False),
+    ("UPDATE k SET n = $1 WHERE id = $2", (5, 7), True),
+    ("UPDATE k SET n = n + $1 WHERE id = $2", (5, 7), True),
+    ("UPDATE k SET n = n * $1 WHERE id = $2", (1, 7), False),
+    ("UPDATE k SET n = $1 WHERE n = $2", (5, 7), False),
+    ("UPDATE k SET n = $1 WHERE id = $2 RETURNING n", (5, 7), False),
+    ("DELETE FROM k WHERE id = $1", (9,), True),
+)
+
+
+def test_changes_are_known_without_python() -> None:
+    """Which texts are, after a few runs; the ways of the others are not shorter, but as right."""
+    url = servers.database_url("door_writing")
+    client = Client(connect.open_session(url, str(shared.key_file()), "cryptdb"), "anna")
+    try:
+        for sql in (
+            "CREATE TABLE k (id bigint ENC PRIMARY KEY, n bigint ENC, s text ENC)",
+            "INSERT INTO k SELECT i, i, 's' || i FROM generate_series(1, 500) AS g(i)",
+        ):
+            client.run(client.prepare(sql, []), [], [], [])
+        for sql, values, is_known in _KNOWN:
+            prepared = client.prepare(sql, [])
+            for turn in range(3):
+                given = [
+                    struct.pack(">q", value + turn * (value >= 5000))
+                    if isinstance(value, int) else str(value).encode()
+                    for value in values
+                ]  # fmt: skip
+                forms = [int(isinstance(value, int)) for value in values]
+                client.run(prepared, given, forms, [])
+                client.after()
+            assert (client.way(prepared) is not None) == is_known, sql
+    finally:
+        client.close()
+        servers.drop_databases()
