@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 use crate::oid::Oid;
 use crate::rows::Rows;
+use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
-use postgres_protocol::message::backend::RowDescriptionBody;
+use postgres_protocol::message::backend::{DataRowBody, RowDescriptionBody};
 
 /// A column of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,34 @@ pub struct Reply {
     pub rows: Rows,
     /// The command's tag, such as `INSERT 0 1`; "" of an empty statement.
     pub tag: String,
+    /// Its rows as messages, where they are relayed.
+    pub relayed: Relayed,
+}
+
+/// Rows as messages of the server's.
+#[derive(Default)]
+pub struct Relayed {
+    /// All of them.
+    pub messages: BytesMut,
+    /// Where each ends.
+    pub ends: Vec<usize>,
+}
+
+impl Relayed {
+    /// A row of so many columns.
+    pub(crate) fn push(&mut self, body: &DataRowBody, columns: usize) -> Result<()> {
+        let wrong = || Error::Protocol("a row of another width, or too long".to_owned());
+        let count = body.ranges().count().map_err(Error::protocol)?;
+        let width = u16::try_from(columns).ok().filter(|_| count == columns);
+        let length = i32::try_from(body.buffer().len() + 6).map_err(|_| wrong())?;
+        self.messages.extend_from_slice(b"D");
+        self.messages.extend_from_slice(&length.to_be_bytes());
+        self.messages
+            .extend_from_slice(&width.ok_or_else(wrong)?.to_be_bytes());
+        self.messages.extend_from_slice(body.buffer());
+        self.ends.push(self.messages.len());
+        Ok(())
+    }
 }
 
 impl Reply {

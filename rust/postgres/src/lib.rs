@@ -26,7 +26,7 @@ mod tls;
 mod trust;
 mod values;
 
-pub use answer::{Description, Field, Reply};
+pub use answer::{Description, Field, Relayed, Reply};
 pub use cancel::Cancel;
 pub use connection::{Connection, Look, State};
 pub use copy::CopyFormat;

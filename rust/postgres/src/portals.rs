@@ -5,7 +5,7 @@ use crate::connection::{unexpected, unsendable, Connection, Look};
 use crate::error::{Error, Result};
 use crate::oid::Oid;
 use crate::rows::Rows;
-use crate::statements::{bind, Step};
+use crate::statements::{bind, Step, BINARY};
 use crate::values::Value;
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend::{self, CopyData};
@@ -23,7 +23,7 @@ impl Connection {
     ) -> Result<Vec<Field>> {
         let types: Vec<Oid> = step.values.iter().map(Value::oid).collect();
         self.parse("", step.sql, &types)?;
-        bind(portal, "", &step.values, &mut self.socket.output)?;
+        bind(portal, "", &step.values, &BINARY, &mut self.socket.output)?;
         frontend::describe(b'P', portal, &mut self.socket.output).map_err(unsendable)?;
         self.sync()?;
         let mut columns = Vec::new();

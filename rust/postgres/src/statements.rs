@@ -1,6 +1,6 @@
 //! Statements: described, run in pipelines, and prepared once.
 
-use crate::answer::{fields, Description, Field, Reply};
+use crate::answer::{fields, Description, Field, Relayed, Reply};
 use crate::connection::{unexpected, unsendable, Connection, Look, State};
 use crate::error::{Error, Result, ServerError};
 use crate::oid::Oid;
@@ -17,7 +17,8 @@ use std::hash::{BuildHasher, Hasher};
 
 /// So many statements stay prepared; the one that was used longest ago goes.
 const MOST_STATEMENTS: usize = 256;
-const BINARY: [i16; 1] = [1];
+/// All columns in binary form.
+pub(crate) const BINARY: [i16; 1] = [1];
 /// The plan of a statement is void, or its name is not known (a pooler gave us another session).
 const PREPARE_ANEW: [&str; 2] = ["0A000", UNKNOWN_STATEMENT];
 const UNKNOWN_STATEMENT: &str = "26000";
@@ -98,12 +99,35 @@ impl Connection {
     /// # Errors
     /// Of the first statement that failed.
     pub fn run(&mut self, steps: &[Step<'_>], look: Look<'_>) -> Result<Vec<Reply>> {
+        self.run_all(steps, None, look)
+    }
+
+    /// The same, but for the rows of the last statement: they are in [`Reply::relayed`] as the
+    /// server sent them, in these formats of their columns.
+    ///
+    /// # Errors
+    /// Of the first statement that failed.
+    pub fn relay(
+        &mut self,
+        steps: &[Step<'_>],
+        formats: &[i16],
+        look: Look<'_>,
+    ) -> Result<Vec<Reply>> {
+        self.run_all(steps, Some(formats), look)
+    }
+
+    fn run_all(
+        &mut self,
+        steps: &[Step<'_>],
+        relayed: Option<&[i16]>,
+        look: Look<'_>,
+    ) -> Result<Vec<Reply>> {
         let outside = self.state() == State::Idle;
-        match self.run_once(steps, look) {
+        match self.run_once(steps, relayed, look) {
             Err(Error::Server(error)) if outside && prepares_anew(&error) => {
                 // What was done before it is undone, unless it ended a transaction.
                 if self.state() == State::Idle && self.statements.only_read {
-                    self.run_once(steps, look)
+                    self.run_once(steps, relayed, look)
                 } else {
                     Err(Error::Server(error))
                 }
@@ -112,8 +136,14 @@ impl Connection {
         }
     }
 
-    fn run_once(&mut self, steps: &[Step<'_>], look: Look<'_>) -> Result<Vec<Reply>> {
-        let keys = self.send_all(steps)?;
+    fn run_once(
+        &mut self,
+        steps: &[Step<'_>],
+        relayed: Option<&[i16]>,
+        look: Look<'_>,
+    ) -> Result<Vec<Reply>> {
+        let keys = self.send_all(steps, relayed)?;
+        let mut messages = Relayed::default();
         let mut replies: Vec<Reply> = Vec::with_capacity(steps.len());
         let mut described: Option<Vec<Field>> = None;
         let mut rows: Option<Rows> = None;
@@ -134,17 +164,21 @@ impl Connection {
                     }
                     rows = Some(Rows::new(prepared.columns.clone()));
                 }
+                Message::DataRow(body) if relayed.is_some() && replies.len() + 1 == steps.len() => {
+                    let width = rows.as_ref().ok_or_else(unexpected)?.fields.len();
+                    messages.push(&body, width)?;
+                }
                 Message::DataRow(body) => rows.as_mut().ok_or_else(unexpected)?.push(&body)?,
                 Message::CommandComplete(body) => {
                     let tag = body.tag().map_err(Error::protocol)?.to_owned();
-                    replies.push(Reply {
-                        rows: rows.take().ok_or_else(unexpected)?,
-                        tag,
-                    });
+                    let rows = rows.take().ok_or_else(unexpected)?;
+                    let relayed = std::mem::take(&mut messages);
+                    replies.push(Reply { rows, tag, relayed });
                 }
                 Message::EmptyQueryResponse => {
                     let (rows, tag) = (rows.take().ok_or_else(unexpected)?, String::new());
-                    replies.push(Reply { rows, tag });
+                    let relayed = Relayed::default();
+                    replies.push(Reply { rows, tag, relayed });
                 }
                 _ => return Err(unexpected()),
             }
@@ -173,8 +207,14 @@ impl Connection {
         Err(Error::Protocol("fewer answers than statements".to_owned()))
     }
 
-    fn send_all(&mut self, steps: &[Step<'_>]) -> Result<Vec<Key>> {
-        let keys: Result<Vec<Key>> = steps.iter().map(|step| self.send(step)).collect();
+    fn send_all(&mut self, steps: &[Step<'_>], relayed: Option<&[i16]>) -> Result<Vec<Key>> {
+        let last = steps.len().saturating_sub(1);
+        let numbered = steps.iter().enumerate();
+        let keys = numbered.map(|(at, step)| {
+            let formats = relayed.filter(|_| at == last).unwrap_or(&BINARY);
+            self.send(step, formats)
+        });
+        let keys: Result<Vec<Key>> = keys.collect();
         if keys.is_err() {
             self.socket.output.clear();
             // None of these was sent.
@@ -186,7 +226,7 @@ impl Connection {
     }
 
     /// Writes one statement to the output, prepared before if it was.
-    fn send(&mut self, step: &Step<'_>) -> Result<Key> {
+    fn send(&mut self, step: &Step<'_>, results: &[i16]) -> Result<Key> {
         let types: Vec<Oid> = step.values.iter().map(Value::oid).collect();
         let key = (step.sql.to_owned(), types);
         self.statements.clock += 1;
@@ -212,7 +252,7 @@ impl Connection {
             self.statements.prepared.insert(key.clone(), prepared);
             name
         };
-        bind("", &name, &step.values, &mut self.socket.output)?;
+        bind("", &name, &step.values, results, &mut self.socket.output)?;
         frontend::execute("", 0, &mut self.socket.output).map_err(unsendable)?;
         Ok(key)
     }
@@ -265,6 +305,7 @@ pub(crate) fn bind(
     portal: &str,
     statement: &str,
     values: &[Value],
+    results: &[i16],
     out: &mut BytesMut,
 ) -> Result<()> {
     let formats = values.iter().map(Value::format);
@@ -280,7 +321,7 @@ pub(crate) fn bind(
                 IsNull::Yes
             })
         },
-        BINARY,
+        results.iter().copied(),
         out,
     )
     .map_err(|_| Error::value("more values than PostgreSQL takes, or longer ones"))

@@ -21,6 +21,7 @@ mod postgres_values;
 mod proxy;
 mod proxy_client;
 mod proxy_growth;
+mod proxy_passes;
 mod proxy_reads;
 mod proxy_rows;
 mod proxy_sources;

@@ -288,6 +288,21 @@ impl Session {
             .then(|| connection.run(steps, &mut || false))
     }
 
+    /// The same, but that the rows of the last statement are relayed in these formats.
+    pub(crate) fn relayed(
+        &self,
+        steps: &[Step<'_>],
+        formats: &[i16],
+    ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
+        let mut held = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let connection = held.as_mut()?;
+        (connection.state() == State::Idle && !connection.is_broken())
+            .then(|| connection.relay(steps, formats, &mut || false))
+    }
+
     /// The same within a transaction that such a caller has begun.
     pub(crate) fn direct_within(
         &self,

@@ -2,6 +2,7 @@
 
 use crate::proxy_client::Client;
 use crate::proxy_growth::{Growth, RowNumbers};
+use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
 use crate::proxy_rows::{Chosen, NewRow};
 use crate::proxy_values::failure;
@@ -161,6 +162,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Chosen>()?;
     module.add_class::<NewRow>()?;
     module.add_class::<Write>()?;
+    module.add_class::<Pass>()?;
     module.add_class::<Server>()
 }
 

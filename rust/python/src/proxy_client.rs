@@ -1,6 +1,7 @@
 //! One client of the front door: its statements are run by an object of Python's, or without it
 //! where that is known to do.
 
+use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
 use crate::proxy_values::{columns, failure, fields, rows};
 use crate::proxy_writes::{Ran, Write};
@@ -112,6 +113,7 @@ pub(crate) struct Handle {
 #[derive(FromPyObject)]
 enum Way {
     Read(Py<Read>),
+    Pass(Py<Pass>),
     Write(Py<Write>),
 }
 
@@ -139,6 +141,7 @@ impl Client {
         let valid = self.status == b'I' && known.generation == self.generation;
         let ran = match known.way.as_ref().filter(|_| valid)? {
             Way::Read(read) => return read.get().run(values, formats),
+            Way::Pass(pass) => return pass.get().run(values, formats),
             Way::Write(write) => write.get().run(values),
         };
         match ran {

@@ -8,6 +8,7 @@ use crate::look_ups::{uuid, LookUp};
 use crate::postgres::Session;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given;
+use crate::proxy_passes::{in_formats, LookedAt};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_values::{described, Described};
 use crate::reserve::{number, Reserve};
@@ -17,11 +18,7 @@ use louver_proxy::{Column, Failure, Outcome, Values};
 use louver_trusted::Tag;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-/// A look at the catalog's version goes together with a query if the last one was so shortly ago.
-const RECENT: Duration = Duration::from_secs(1);
 const CANCELLED: &str = "57014";
 static READS: AtomicU64 = AtomicU64::new(0);
 
@@ -36,7 +33,7 @@ pub(crate) struct Read {
     sql: String,
     /// What must hold of the catalog.
     guard: (String, Vec<Value>),
-    looked_at: Mutex<Instant>,
+    looked_at: LookedAt,
     sources: Sources,
     /// The columns of the answer among those that are opened, and what clients learn of them; text
     /// is printed of those that are `firm`.
@@ -73,7 +70,7 @@ impl Read {
             look_up,
             sql,
             guard: (guard.0, Given::values(guard.1)?),
-            looked_at: Mutex::new(Instant::now()),
+            looked_at: LookedAt::now(),
             sources,
             firm: shown.iter().map(|item| item.2).collect(),
             columns: shown.iter().map(|item| described(item.1.clone())).collect(),
@@ -87,19 +84,12 @@ impl Read {
     /// The rows of the query with these values; None where Python's way is to be taken. The
     /// interpreter's lock is not held.
     pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
-        let columns = self.in_formats(formats)?;
-        let recent = {
-            let looked_at = self
-                .looked_at
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            looked_at.elapsed() < RECENT
-        };
+        let columns = in_formats(&self.columns, &self.firm, formats)?;
         let tags = self
             .sources
             .tags(self.ring.get(), self.look_up.get(), values)?;
         let condition = number((self.number, &tags));
-        if !recent || !self.reserves.iter().all(|r| r.get().take(condition)) {
+        if !self.looked_at.is_recent() || !self.reserves.iter().all(|r| r.get().take(condition)) {
             return None;
         }
         let constants = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
@@ -121,10 +111,7 @@ impl Read {
             }
             Err(_) => return None,
         };
-        *self
-            .looked_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.looked_at.again();
         self.opened(&Reply::of(reply), &tags, columns).map(Ok)
     }
 
@@ -151,20 +138,5 @@ impl Read {
             messages: BytesMut::from(bytes::Bytes::from(messages)),
             ends,
         })
-    }
-
-    fn in_formats(&self, formats: &[i16]) -> Option<Vec<Column>> {
-        if formats.len() > 1 && formats.len() != self.columns.len() {
-            return None;
-        }
-        let of = |at: usize| formats.get(at).or(formats.first()).copied().unwrap_or(0);
-        let mut columns = self.columns.clone();
-        for (at, column) in columns.iter_mut().enumerate() {
-            column.format = of(at);
-            if column.format == 0 && !self.firm.get(at).copied().unwrap_or(false) {
-                return None;
-            }
-        }
-        Some(columns)
     }
 }

@@ -7,6 +7,7 @@ from typing import Any, final
 from louver._rust import Epochs, KeyRing
 from louver._rust.look_ups import LookUp
 from louver._rust.postgres import Session
+from louver._rust.recipe import RowForm
 
 @final
 class Server:
@@ -50,3 +51,65 @@ class Read:
         shown: Sequence[tuple[int, tuple[str, int, int, int, int, int, int], bool]],
         reserves: Sequence[Reserve],
     ) -> Read: ...
+
+@final
+class Pass:
+    def __new__(
+        cls,
+        session: Session,
+        guard: tuple[str, Sequence[Any]] | None,
+        sql: str,
+        parameters: Sequence[tuple[int, bool]],
+        columns: Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]],
+    ) -> Pass: ...
+
+@final
+class RowNumbers:
+    def __new__(cls) -> RowNumbers: ...
+    def begin(self, first: int, count: int) -> None: ...
+    def left(self) -> int: ...
+
+@final
+class Growth:
+    def __new__(cls) -> Growth: ...
+    def begin(self, room: int) -> None: ...
+    def taken(self) -> int: ...
+
+@final
+class Chosen:
+    def __new__(
+        cls,
+        look_up: LookUp,
+        sql: str,
+        sources: Sequence[Sequence[Sequence[Any]]],
+        places: Sequence[int],
+        reserves: tuple[Sequence[Reserve], Sequence[Reserve]],
+        touched: Sequence[Reserve],
+    ) -> Chosen: ...
+
+@final
+class NewRow:
+    def __new__(
+        cls,
+        terms: Sequence[Any],
+        types: Sequence[Any],
+        bounds: Sequence[tuple[bool, tuple[int, int] | None]],
+        form: RowForm,
+        places: tuple[Sequence[int], Sequence[int]],
+        numbers: RowNumbers,
+    ) -> NewRow: ...
+
+@final
+class Write:
+    def __new__(
+        cls,
+        session: Session,
+        ring: KeyRing,
+        epochs: Epochs,
+        opening: Sequence[tuple[str, Sequence[Any]]],
+        verb: str,
+        sql: str,
+        chosen: Chosen | None,
+        new_row: NewRow | None,
+        growth: Growth,
+    ) -> Write: ...

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from louver.trusted.apps.pgproxy import reading, writing
+from louver.trusted.apps.pgproxy import passing, reading, writing
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import reading_again, repeated
 from louver.trusted.executor.context import Context
@@ -29,7 +29,9 @@ def of(context: Context, wire: Wire, tables: writing.Tables, prepared: Prepared)
         return None
     (text,) = lexer.split(prepared.sql)
     known = repeated.find(context.state, text)
-    if known is None or not repeated.holds(context, known):
+    if known is None:
+        return passing.of(context, wire, prepared)
+    if not repeated.holds(context, known):
         return None
     # Each placeholder is one value, in the order of Bind.
     if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):

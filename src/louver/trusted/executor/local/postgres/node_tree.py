@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_TOKEN = re.compile(r'[(){}]|"(?:[^"\\]|\\.)*"|(?:[^\s(){}\\]|\\.)+', re.DOTALL)
+TOKEN = re.compile(r'[(){}]|"(?:[^"\\]|\\.)*"|(?:[^\s(){}\\]|\\.)+', re.DOTALL)
 #: Kinds of nodes that read nothing but what their parts read, or that are looked at below. Those of
 #: several releases: CASE is called CASEEXPR since PostgreSQL 16.
 _KNOWN = frozenset(
@@ -89,7 +89,7 @@ def read(text: str) -> Read:
     results = Read()
     labels: list[str] = []
     name, is_first, follows = "", True, False
-    for match in _TOKEN.finditer(text):
+    for match in TOKEN.finditer(text):
         word = match[0]
         if word == "{":
             follows = True

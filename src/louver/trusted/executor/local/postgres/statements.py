@@ -20,7 +20,14 @@ from louver.trusted.executor.local.local import (
     Statements,
     SystemNames,
 )
-from louver.trusted.executor.local.postgres import bodies, dependence, effects, keys, node_tree
+from louver.trusted.executor.local.postgres import (
+    bodies,
+    dependence,
+    effects,
+    keys,
+    node_tree,
+    passed,
+)
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
@@ -55,6 +62,11 @@ FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
 JOIN pg_language AS l ON l.oid = p.prolang WHERE p.oid = ANY($1::oid[])
 """
 _OPERATORS = "SELECT oprcode::oid FROM pg_operator WHERE oid = ANY($1::oid[])"
+_LEFT = "SELECT oprleft FROM pg_operator WHERE oid = ANY($1::oid[])"
+_BODY_TEXT = (
+    "SELECT pg_get_function_sqlbody(oid) FROM pg_proc WHERE proname = $1"
+    " AND pronamespace = pg_my_temp_schema()"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +225,41 @@ class PostgresStatements(Statements):
                     )  # fmt: skip
                 for text in opened:
                     whole.add(node_tree.read(text))
+
+    def passed(self, sql: str) -> tuple[str, frozenset[tuple[str, str]]] | None:
+        """The text of a SELECT for a server that has the same tables, and these; None where another
+        server might answer it otherwise (`passed`).
+        """
+        with self._binder.undone():
+            tree = self._tree(sql)
+            judged, whole = passed.judged(tree), node_tree.read(tree)
+            if not judged.is_known or not whole.is_known or not passed.are_fixed(whole.types):
+                return None
+            relations = self._of(_RELATIONS, whole.relations)
+            operators = {oid for field, oid in judged.collated if field == ":opno"}
+            collated = {oid for field, oid in judged.collated if field != ":opno"}
+            collated |= {int(oid) for (oid,) in self._of(_OPERATORS, operators)}
+            own = {int(oid) for (oid,) in self._of(_OPERATORS, whole.operators)}
+            called = [Called(*row) for row in self._of(_CALLED, whole.functions | own)]
+            names = {function.oid: function.name for function in called}
+            ordered = [int(type_) for (type_,) in self._of(_LEFT, judged.orders)]
+            if not all(f.is_own and f.volatility == "i" and not f.body for f in called):
+                return None
+            if not passed.compares_bytes([names.get(oid, "") for oid in collated]):
+                return None
+            if any(map(passed.is_collated, ordered)) or any(
+                kind != "r" for *_, kind, _ in relations
+            ):
+                return None
+            text = self._printed_body()
+        return text, frozenset((schema, name) for _, schema, name, *_ in relations)
+
+    def _printed_body(self) -> str:
+        """The body of the function of `_tree`, as any session reads it."""
+        for setting in passed.SETTINGS:
+            self._binder.execute(f"SET LOCAL {setting}")
+        rows = self._binder.fetchall(_BODY_TEXT, [_BODY])
+        return passed.query_of(str(rows[0][0]))
 
     def _opened(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from louver import errors
+from louver._rust import postgres
 from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.local.postgres import values
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
@@ -92,6 +93,11 @@ class Wire:
     def settings_changed(self) -> None:
         """How values are printed is to be looked up again."""
         self._firm = None
+
+    @property
+    def session(self) -> postgres.Session:
+        """The session of the private server that has the settings of this one."""
+        return self._local.workspace.raw
 
     def is_printed(self, type_: int) -> bool:
         """Whether values of a type are printed without the local engine."""

@@ -1,0 +1,144 @@
+//! Queries that need no key, at the front door: the server is sent the values of Bind, and what it
+//! answers is relayed, without the interpreter.
+
+use crate::postgres::Session;
+use crate::postgres_values::Given;
+use crate::proxy_values::{described, Described};
+use louver_postgres::{Error, Step, Value};
+use louver_proxy::{Column, Failure, Outcome, Values};
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A look at the catalog's version goes together with a query if the last one was so shortly ago.
+const RECENT: Duration = Duration::from_secs(1);
+const CANCELLED: &str = "57014";
+
+/// When a version was looked at.
+pub(crate) struct LookedAt(Mutex<Instant>);
+
+impl LookedAt {
+    /// Now.
+    pub(crate) fn now() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    pub(crate) fn is_recent(&self) -> bool {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.elapsed() < RECENT
+    }
+
+    pub(crate) fn again(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
+
+/// One query over plain columns, as Python has judged it.
+#[pyclass(frozen, module = "louver._rust.proxy")]
+pub(crate) struct Pass {
+    session: Py<Session>,
+    /// What must hold of the catalog; None of a query that reads no table.
+    guard: Option<(String, Vec<Value>)>,
+    looked_at: LookedAt,
+    sql: String,
+    /// The types of the parameters, and whether their texts mean the same under all settings.
+    parameters: Vec<(u32, bool)>,
+    /// The same of the columns.
+    columns: Vec<Column>,
+    firm: Vec<bool>,
+}
+
+#[pymethods]
+impl Pass {
+    /// A query's text, its guard, the types of its parameters and its columns, of each of which the
+    /// text may be sent or not.
+    #[new]
+    fn new(
+        session: Py<Session>,
+        guard: Option<(String, Vec<Given>)>,
+        sql: String,
+        parameters: Vec<(u32, bool)>,
+        columns: Vec<(Described, bool)>,
+    ) -> PyResult<Self> {
+        let guard = guard.map(|(sql, values)| Ok::<_, PyErr>((sql, Given::values(values)?)));
+        Ok(Self {
+            session,
+            guard: guard.transpose()?,
+            looked_at: LookedAt::now(),
+            sql,
+            parameters,
+            firm: columns.iter().map(|item| item.1).collect(),
+            columns: columns.into_iter().map(|item| described(item.0)).collect(),
+        })
+    }
+}
+
+impl Pass {
+    /// The rows of the query with these values; None where Python's way is to be taken.
+    pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
+        let columns = in_formats(&self.columns, &self.firm, formats)?;
+        let results: Vec<i16> = columns.iter().map(|column| column.format).collect();
+        let mut steps = Vec::with_capacity(2);
+        if let Some((sql, values)) = &self.guard {
+            self.looked_at.is_recent().then_some(())?;
+            steps.push(Step {
+                sql,
+                values: values.clone(),
+            });
+        }
+        steps.push(Step {
+            sql: &self.sql,
+            values: self.bound(values)?,
+        });
+        let reply = match self.session.get().relayed(&steps, &results)? {
+            Ok(mut replies) => replies.pop()?,
+            Err(Error::Server(said)) if said.code == CANCELLED => {
+                let message = "canceling statement due to user request";
+                return Some(Err(Failure::error(CANCELLED, message)));
+            }
+            Err(_) => return None,
+        };
+        self.looked_at.again();
+        Some(Ok(Outcome::Rows {
+            tag: "SELECT ".to_owned(),
+            columns,
+            messages: reply.relayed.messages,
+            ends: reply.relayed.ends,
+        }))
+    }
+
+    fn bound(&self, values: &Values) -> Option<Vec<Value>> {
+        (values.values.len() == self.parameters.len()).then_some(())?;
+        let all = values.values.iter().zip(&values.formats);
+        all.zip(&self.parameters)
+            .map(|((value, format), &(type_, is_firm))| {
+                let Some(bytes) = value else {
+                    return Some(Value::NullOf(type_));
+                };
+                if *format == 1 {
+                    return Some(Value::Binary(type_, bytes.to_vec()));
+                }
+                is_firm.then_some(())?;
+                let text = std::str::from_utf8(bytes).ok()?;
+                (!text.contains('\0')).then(|| Value::Typed(type_, text.to_owned()))
+            })
+            .collect()
+    }
+}
+
+/// The columns in the formats that a client wants; None where one's text is not `firm`.
+pub(crate) fn in_formats(
+    columns: &[Column],
+    firm: &[bool],
+    formats: &[i16],
+) -> Option<Vec<Column>> {
+    if formats.len() > 1 && formats.len() != columns.len() {
+        return None;
+    }
+    let mut columns = columns.to_vec();
+    for (at, (column, firm)) in columns.iter_mut().zip(firm).enumerate() {
+        column.format = formats.get(at).or(formats.first()).copied().unwrap_or(0);
+        (column.format == 1 || (column.format == 0 && *firm)).then_some(())?;
+    }
+    Some(columns)
+}

@@ -1,0 +1,69 @@
+"""Queries that read no encrypted column, for the compiled module to relay (`ways`): the server
+answers them as they are, or where they read no table the private PostgreSQL at home.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from louver import errors
+from louver.names import keyword
+from louver.trusted.apps.pgproxy.described import Prepared
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.postgres.statements import PostgresStatements
+from louver.trusted.executor.local.postgres.wire import Wire
+from louver.trusted.vault import native
+from louver.trusted.vault.catalog import Table
+from louver.wire import control
+
+#: Types whose texts no setting changes; of date and timestamp the server's are ISO's.
+_FIRM, _ISO = frozenset((16, 20, 21, 23, 25, 1043, 1700, 2950)), frozenset((1082, 1114))
+
+
+def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
+    """What relays the rows of a query; None where only Python runs it."""
+    statements = context.local.statements
+    if prepared.columns is None or not isinstance(statements, PostgresStatements):
+        return None
+    if keyword(prepared.tokens[0].text) != "SELECT" or context.has_temporary:
+        return None
+    try:
+        passed = statements.passed(prepared.sql)
+    except errors.Error:
+        return None
+    if passed is None:
+        return None
+    text, relations = passed
+    tables = [context.catalog.tables.get(name) for name in relations]
+    if not all(table is not None and _is_plain(context, table) for table in tables):
+        return None
+    if not tables:
+        # The private server has the settings of this session.
+        own = [(column, True) for column in prepared.columns]
+        types = [(type_, True) for type_ in prepared.parameters]
+        return native.module().proxy.Pass(wire.session, None, text, types, own)
+    direct = getattr(context.engine, "direct", None)
+    sent = direct(control.CATALOG_VERSION, context.catalog.version) if direct else None
+    if sent is None:
+        return None
+    session, guard, constants = sent
+    columns = [
+        (column, column[3] in _FIRM or (column[3] in _ISO and wire.is_printed(column[3])))
+        for column in prepared.columns
+    ]
+    parameters = [(type_, type_ in _FIRM) for type_ in prepared.parameters]
+    return native.module().proxy.Pass(session, (guard, list(constants)), text, parameters, columns)
+
+
+def _is_plain(context: Context, table: Table) -> bool:
+    """Whether the server has a table as it is declared, but for columns that no query names."""
+    own = f"{_quoted(table.schema)}.{_quoted(table.name)}"
+    return (
+        not table.lake
+        and context.backend.table(table) == own
+        and all(not c.encrypted and c.stored == {"plain": c.name} for c in table.columns)
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

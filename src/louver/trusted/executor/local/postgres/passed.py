@@ -1,0 +1,152 @@
+"""Which queries a server may answer as they are, and their texts for it.
+
+Decided on PostgreSQL's own tree of the query (`node_tree`), and by default not: all nodes are of a
+few kinds, all types are PostgreSQL's own of which no setting changes a value, all functions are
+immutable, and nothing depends on a collation. So the answer is the same on any server of
+PostgreSQL's, whatever its settings. The text is the one that PostgreSQL prints of the tree: names
+have their schemas, and `*` is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from louver.trusted.executor.local.postgres.node_tree import TOKEN
+
+_NODES = frozenset(
+    """
+    QUERY RANGETBLENTRY RTEPERMISSIONINFO ALIAS FROMEXPR JOINEXPR RANGETBLREF TARGETENTRY VAR CONST
+    PARAM AGGREF FUNCEXPR OPEXPR DISTINCTEXPR NULLIFEXPR SCALARARRAYOPEXPR BOOLEXPR SUBLINK
+    RELABELTYPE CASE CASEEXPR WHEN CASEWHEN ARRAY ARRAYEXPR COALESCE COALESCEEXPR NULLTEST
+    BOOLEANTEST SORTGROUPCLAUSE
+    """.split()
+)
+#: Fields, by their nodes, with the only values that they may have.
+_FIELDS = {
+    ("QUERY", ":commandType"): ("1",), ("QUERY", ":hasModifyingCTE"): ("false",),
+    ("QUERY", ":hasForUpdate"): ("false",), ("QUERY", ":hasTargetSRFs"): ("false",),
+    # Relations, subqueries, joins, and in later releases groups and nothing.
+    ("RANGETBLENTRY", ":rtekind"): ("0", "1", "2", "8", "9"),
+    ("RANGETBLENTRY", ":relkind"): ("r",),
+}  # fmt: skip
+#: bool, int8, int2, int4, text, float4, float8, varchar, date, timestamp, numeric, uuid, and arrays
+#: of these, which IN makes.
+_TYPES = frozenset(
+    (16, 20, 21, 23, 25, 700, 701, 1043, 1082, 1114, 1700, 2950,
+     1000, 1016, 1005, 1007, 1009, 1021, 1022, 1015, 1182, 1115, 1231, 2951)
+)  # fmt: skip
+_COLLATED = frozenset((25, 1043))
+#: Functions of texts that any collation that compares byte by byte, as ours, gives the same of.
+_OF_TEXTS = frozenset(("texteq", "textne", "textlike", "textnlike", "length", "textlen", "count"))
+#: Where clauses put rows in order, and do not only tell equal ones.
+_ORDERED = (":sortClause", ":aggorder")
+_FUNCTION_FIELDS = (":funcid", ":aggfnoid", ":opno")
+
+
+#: What a text is printed under: names with their schemas, constants as all sessions read them.
+SETTINGS = (
+    "search_path = ''", "datestyle = 'ISO, YMD'", "intervalstyle = 'postgres'",
+    "extra_float_digits = 1", "bytea_output = 'hex'", "quote_all_identifiers = off",
+    "standard_conforming_strings = on",
+)  # fmt: skip
+_BEGIN, _END = "BEGIN ATOMIC", "END"
+
+
+def query_of(body: str) -> str:
+    """The only statement of a function's body."""
+    text = body.strip().removeprefix(_BEGIN).removesuffix(_END).strip()
+    return text.removesuffix(";").strip()
+
+
+@dataclass(slots=True)
+class Judged:
+    """What was read of a tree: whether it is of the grammar, and what else it depends on."""
+
+    is_known: bool = True
+    #: numbers of functions, and of operators, that are given a collation
+    collated: set[tuple[str, int]] = field(default_factory=set)
+    #: numbers of the operators that rows are put in order by
+    orders: set[int] = field(default_factory=set)
+    _labels: list[str] = field(default_factory=list)
+    _fields: list[str] = field(default_factory=list)
+    _functions: list[tuple[str, int]] = field(default_factory=list)
+
+    def enter(self, label: str, within: str) -> None:
+        """A node begins, in a field of another one."""
+        self._labels.append(label)
+        self._fields.append(within)
+        self._functions.append(("", 0))
+        self.is_known &= label in _NODES
+
+    def leave(self) -> None:
+        """It ends."""
+        self._labels.pop()
+        self._fields.pop()
+        self._functions.pop()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a node has not ended."""
+        return bool(self._labels)
+
+    def take(self, name: str, word: str) -> None:
+        """A field's first word."""
+        label = self._labels[-1]
+        allowed = _FIELDS.get((label, name))
+        if allowed is not None:
+            self.is_known &= word in allowed
+        if label == "VAR" and name == ":varattno":
+            # Neither a whole row nor what each table has beside its columns.
+            self.is_known &= word.isdecimal() and word != "0"
+        if not word.isdecimal() or word == "0":
+            return
+        number = int(word)
+        if name in _FUNCTION_FIELDS:
+            self._functions[-1] = name, number
+        elif name == ":inputcollid":
+            self.collated.add(self._functions[-1])
+        elif (label, name) == ("SORTGROUPCLAUSE", ":sortop") and self._fields[-1] in _ORDERED:
+            self.orders.add(number)
+
+
+def judged(tree: str) -> Judged:
+    """Read a tree's text."""
+    result = Judged()
+    name, is_first, follows, depth = "", True, False, list[str]()
+    for match in TOKEN.finditer(tree):
+        word = match[0]
+        if word == "{":
+            follows = True
+        elif follows:
+            result.enter(word, name)
+            depth.append(name)
+            name, follows = "", False
+        elif word == "}":
+            if not result.is_open:
+                result.is_known = False
+                return result
+            result.leave()
+            name, is_first = depth.pop(), False
+        elif word.startswith(":"):
+            name, is_first = word, True
+        elif result.is_open and name and is_first and word not in "()":
+            result.take(name, word)
+            is_first = False
+    result.is_known &= not result.is_open
+    return result
+
+
+def are_fixed(types: Collection[int]) -> bool:
+    """Whether no setting changes what values of these types are."""
+    return _TYPES.issuperset(types)
+
+
+def compares_bytes(functions: Collection[str]) -> bool:
+    """Whether functions that are given a collation need none."""
+    return _OF_TEXTS.issuperset(functions)
+
+
+def is_collated(type_: int) -> bool:
+    """Whether values of a type are put in order by a collation."""
+    return type_ in _COLLATED
