@@ -199,8 +199,8 @@ def test_no_other_query_is_passed_on() -> None:
                     client.run(prepared, values, [0] * len(values), [])
                 client.after()
             assert (type(client.way(prepared)).__name__ == "Pass") == passes, sql
-        client.run(client.prepare("CREATE TEMP TABLE b (w integer)", []), [], [], [])
-        prepared = client.prepare("SELECT w FROM b", [])
+        client.run(client.prepare("CREATE TEMP TABLE c (w integer)", []), [], [], [])
+        prepared = client.prepare("SELECT w FROM c", [])
         client.run(prepared, [], [], [])
         client.after()
         assert client.way(prepared) is None

@@ -33,6 +33,11 @@ def of(context: Context, wire: Wire, tables: writing.Tables, prepared: Prepared)
         return passing.of(context, wire, prepared)
     if not repeated.holds(context, known):
         return None
+    if isinstance(known.form, reading_again.Reader) and not known.form.plan.leaks:
+        # Of plain columns: what is relayed need not be opened.
+        passed = passing.of(context, wire, prepared)
+        if passed is not None:
+            return passed
     # Each placeholder is one value, in the order of Bind.
     if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):
         return None

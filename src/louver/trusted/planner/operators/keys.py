@@ -251,12 +251,19 @@ def _match(column: exp.Expr, scope: Scope) -> tuple[Source, Column] | None:
 
 
 def _of_key(column: exp.Column, scope: Scope) -> tuple[Source, Column] | None:
-    """A column that has tags of its own, and is encrypted: a plain one compares as it is."""
+    """A column that has tags of its own, and is encrypted or else looked up in the same way."""
     match = _match(column, scope)
-    if match is None or not match[1].encrypted:
+    if match is None or not (match[1].encrypted or _looks_up_plain(match[0])):
         return None
     key = key_within(match[0].table, {match[1].id})
     return match if key is not None else None
+
+
+def _looks_up_plain(source: Source) -> bool:
+    """Whether rows are looked up by the tags of plain keys too: where what comes again is known by
+    its text, one way for both is the shorter one.
+    """
+    return source.backend.concurrent
 
 
 def _looked_up(
@@ -268,7 +275,8 @@ def _looked_up(
     if scheme is None or key is None:
         return None
     columns = [next(c for c in table.columns if c.id == id_) for id_ in key[1]]
-    if not any(column.encrypted for column in columns):
+    is_secret = any(column.encrypted for column in columns)
+    if not is_secret and not _looks_up_plain(source):
         return None
     representation = scheme.representations[0].name
     constants: list[Node] = []
@@ -283,7 +291,8 @@ def _looked_up(
         constants.append(replace(known[0], more=tuple(known[1:])))
     answer = scheme.answers[sign]
     text = _EQUAL if sign == "=" else _in(len(constants))
-    scope.collected.leak(facts.fact(answer.leak, table, columns))
+    if is_secret:
+        scope.collected.leak(facts.fact(answer.leak, table, columns))
     nullable = any(column.nullable for column in columns)
     node = Sql(text, (StoredColumn(source.server_alias, key[0]), *constants))
     return Predicate(node, True, answer.exact and not (answer.hides_nulls and nullable))
