@@ -24,8 +24,8 @@ _TABLES = (
     "CREATE TABLE a (id bigint PRIMARY KEY, n integer, s text, m numeric(12,2), v varchar(9),"
     " d date, t timestamp, o boolean, u uuid, f double precision)",
     "CREATE TABLE b (id bigint PRIMARY KEY, a_id bigint, w smallint, s text)",
-    "INSERT INTO a SELECT i, i % 7, 's' || i % 5, i / 4.0, 'v' || i % 3, date '2024-02-28' + i::int,"
-    " timestamp '2024-01-01 00:00:00.5' + i * interval '1 hour', i % 2 = 0,"
+    "INSERT INTO a SELECT i, i % 7, 's' || i % 5, i / 4.0, 'v' || i % 3,"
+    " date '2024-02-28' + i::int, timestamp '2024-01-01 00:00:00.5' + i * interval '1 hour', i % 2 = 0,"
     " ('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid, i / 3.0"
     " FROM generate_series(1, 200) AS g(i)",
     "INSERT INTO a (id) SELECT i FROM generate_series(201, 210) AS g(i)",
@@ -158,7 +158,8 @@ def test_what_others_change_is_seen(door: Door) -> None:
 _KNOWN = (
     ("SELECT id, n FROM a WHERE id = $1", True), ("SELECT * FROM a WHERE n < $1", True),
     ("SELECT count(*), sum(n) FROM a JOIN b ON a.id = b.a_id WHERE w = $1", True),
-    ("SELECT n FROM a WHERE s = 'x' AND id = $1", True), ("SELECT 1", True), ("SELECT $1 + 1", True),
+    ("SELECT n FROM a WHERE s = 'x' AND id = $1", True), ("SELECT 1", True),
+    ("SELECT $1 + 1", True),
     ("SELECT n FROM a ORDER BY n LIMIT $1", True), ("SELECT n FROM a ORDER BY s", False),
     ("SELECT now(), n FROM a WHERE id = $1", False), ("SELECT ctid FROM a", False),
     ("SELECT a FROM a WHERE id = $1", False), ("SELECT upper(s) FROM a", False),

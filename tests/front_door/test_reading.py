@@ -182,7 +182,7 @@ def test_which_queries_are_read_so() -> None:
             for _ in range(3):
                 client.run(prepared, [b"1"], [0], [])
                 client.after()
-            assert (client.way(prepared) is not None) == reads, sql
+            assert (type(client.way(prepared)).__name__ == "Read") == reads, sql
         before = client.after()[4]
         assert client.after()[4] == before
         client.run(client.prepare("CREATE TABLE other (a int)", []), [], [], [])

@@ -66,7 +66,9 @@ _VALUES: dict[str, Callable[[random.Random], object]] = {
         (datetime.datetime(2024, 2, 29, 23, 59, 59, 999999), "2024-01-01", "infinity",
          "1969-12-31 23:59:59.5", "2024-06-01 24:00:00", "0001-01-01 00:00:00"),
     ),
-    "u": lambda draw: draw.choice((uuid.UUID(int=draw.getrandbits(128)), "x" * 32, str(uuid.UUID(int=3)).upper())),  # noqa: E501
+    "u": lambda draw: draw.choice(
+        (uuid.UUID(int=draw.getrandbits(128)), "x" * 32, str(uuid.UUID(int=255)).upper())
+    ),
     "x": lambda draw: draw.choice((b"", b"\0\xff", "\\x00ff", "abc\\000", "\\xZZ")),
     "o": lambda draw: draw.choice((True, False, "yes", "t")),
     "a": _number(32767, -32768, 32768),
@@ -82,8 +84,8 @@ def sides(
         for con, enc in ((first, ""), (second, request.param)):
             con.execute("DROP TABLE IF EXISTS k")
             listed = ", ".join(
-                f"{name} {type_}" + (" ENC" if enc == "ENC" or (enc and place % 2) else "")
-                for place, (name, type_) in enumerate(_COLUMNS)
+                f"{name} {type_}" + (" ENC" if enc == "ENC" or (enc and number % 2) else "")
+                for number, (name, type_) in enumerate(_COLUMNS)
             )
             con.execute(f"CREATE TABLE k ({listed}, PRIMARY KEY (id))")
             # Of few rows all are read, and of few values none is a new one.

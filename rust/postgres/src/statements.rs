@@ -187,24 +187,29 @@ impl Connection {
         if !self.statements.persistent {
             self.statements.prepared.clear();
         }
-        if let Err(mut error) = done {
-            if let Error::Server(said) = &mut error {
-                said.statement = replies.len();
-                let reads = |reply: &Reply| reply.tag.starts_with("SELECT");
-                self.statements.only_read = replies.iter().all(reads);
-            }
-            let all = matches!(&error, Error::Server(said) if prepares_anew(said));
-            self.forget(&keys, all);
-            // Nobody but a pooler takes a statement away.
-            self.statements.persistent &=
-                !matches!(&error, Error::Server(said) if said.code == UNKNOWN_STATEMENT);
-            return Err(error);
+        if let Err(error) = done {
+            return Err(self.failed(error, &keys, &replies));
         }
         if replies.len() == steps.len() {
             return Ok(replies);
         }
         self.give_up();
         Err(Error::Protocol("fewer answers than statements".to_owned()))
+    }
+
+    /// After a failure behind these replies: what of these statements is prepared no more.
+    fn failed(&mut self, mut error: Error, keys: &[Key], replies: &[Reply]) -> Error {
+        if let Error::Server(said) = &mut error {
+            said.statement = replies.len();
+            let reads = |reply: &Reply| reply.tag.starts_with("SELECT");
+            self.statements.only_read = replies.iter().all(reads);
+        }
+        let all = matches!(&error, Error::Server(said) if prepares_anew(said));
+        self.forget(keys, all);
+        // Nobody but a pooler takes a statement away.
+        self.statements.persistent &=
+            !matches!(&error, Error::Server(said) if said.code == UNKNOWN_STATEMENT);
+        error
     }
 
     fn send_all(&mut self, steps: &[Step<'_>], relayed: Option<&[i16]>) -> Result<Vec<Key>> {

@@ -277,6 +277,7 @@ impl Session {
     pub(crate) fn direct(
         &self,
         steps: &[Step<'_>],
+        look: Look<'_>,
     ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
         let mut held = self
             .connection
@@ -285,7 +286,7 @@ impl Session {
         let connection = held.as_mut()?;
         // Whoever is in a transaction there goes another way.
         (connection.state() == State::Idle && !connection.is_broken())
-            .then(|| connection.run(steps, &mut || false))
+            .then(|| connection.run(steps, look))
     }
 
     /// The same, but that the rows of the last statement are relayed in these formats.
@@ -307,6 +308,7 @@ impl Session {
     pub(crate) fn direct_within(
         &self,
         steps: &[Step<'_>],
+        look: Look<'_>,
     ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
         let mut held = self
             .connection
@@ -314,7 +316,7 @@ impl Session {
             .unwrap_or_else(PoisonError::into_inner);
         let connection = held.as_mut()?;
         (connection.state() != State::Idle && !connection.is_broken())
-            .then(|| connection.run(steps, &mut || false))
+            .then(|| connection.run(steps, look))
     }
 
     /// Without the interpreter's lock; a signal that raises ends the statement and comes out.

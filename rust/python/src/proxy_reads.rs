@@ -7,10 +7,11 @@ use crate::keyring::KeyRing;
 use crate::look_ups::{uuid, LookUp};
 use crate::postgres::Session;
 use crate::postgres_replies::Reply;
-use crate::postgres_values::Given;
+use crate::postgres_values::Given as Sent;
 use crate::proxy_passes::{in_formats, LookedAt};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_values::{described, Described};
+use crate::raw_messages::Given;
 use crate::reserve::{number, Reserve};
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Error, Form, Step, Value};
@@ -56,7 +57,7 @@ impl Read {
         epochs: Py<Epochs>,
         look_up: Py<LookUp>,
         sql: String,
-        guard: (String, Vec<Given>),
+        guard: (String, Vec<Sent>),
         sources: Vec<Vec<Vec<GivenSource>>>,
         shown: Vec<(usize, Described, bool)>,
         reserves: Vec<Py<Reserve>>,
@@ -69,7 +70,7 @@ impl Read {
             epochs,
             look_up,
             sql,
-            guard: (guard.0, Given::values(guard.1)?),
+            guard: (guard.0, Sent::values(guard.1)?),
             looked_at: LookedAt::now(),
             sources,
             firm: shown.iter().map(|item| item.2).collect(),
@@ -85,9 +86,9 @@ impl Read {
     /// interpreter's lock is not held.
     pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
         let columns = in_formats(&self.columns, &self.firm, formats)?;
-        let tags = self
-            .sources
-            .tags(self.ring.get(), self.look_up.get(), values)?;
+        let tags =
+            self.sources
+                .tags(self.ring.get(), self.look_up.get(), &Given::Message(values))?;
         let condition = number((self.number, &tags));
         if !self.looked_at.is_recent() || !self.reserves.iter().all(|r| r.get().take(condition)) {
             return None;
@@ -103,7 +104,7 @@ impl Read {
                 values: constants.collect(),
             },
         ];
-        let reply = match self.session.get().direct(&steps)? {
+        let reply = match self.session.get().direct(&steps, &mut || false)? {
             Ok(mut replies) => replies.pop()?,
             Err(Error::Server(said)) if said.code == CANCELLED => {
                 let message = "canceling statement due to user request";

@@ -9,12 +9,12 @@ use crate::proxy_growth::RowNumbers;
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_terms::{changed, GivenTerm, Term};
 use crate::raw::Raw;
+use crate::raw_messages::Given;
 use crate::reserve::{number, Reserve};
 use crate::sealed_rows::{RowForm, SealedRow};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use louver_postgres::Value;
-use louver_proxy::Values;
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -64,7 +64,7 @@ impl Chosen {
     pub(crate) fn tags(
         &self,
         ring: &KeyRing,
-        given: &Values,
+        given: &Given<'_>,
     ) -> Option<(Vec<Vec<Tag>>, Vec<Value>)> {
         let tags = self.sources.tags(ring, self.look_up.get(), given)?;
         let texts = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
@@ -167,7 +167,7 @@ impl NewRow {
         ring: &KeyRing,
         epochs: &Epochs,
         old: Option<&[Raw]>,
-        given: &Values,
+        given: &Given<'_>,
     ) -> Result<SealedRow, Unmade> {
         let nothing = vec![Raw::Null; self.bounds.len()];
         let row = changed(&self.terms, old.unwrap_or(&nothing), given);

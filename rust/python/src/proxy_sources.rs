@@ -1,10 +1,11 @@
-//! The values of keys that rows are looked up by at the front door: of Bind, or numbers of the text.
+//! The values of keys that rows are looked up by: of a statement's parameters, or numbers of its
+//! text.
 
 use crate::keyring::KeyRing;
 use crate::look_ups::{tag_of, LookUp};
-use crate::raw_messages::integer;
+use crate::raw::Raw;
+use crate::raw_messages::{Given, Kind};
 use arrow_array::{ArrayRef, Int64Array, StringArray};
-use louver_proxy::Values;
 use louver_trusted::{Key, Tag};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -53,14 +54,14 @@ impl Sources {
         &self,
         ring: &KeyRing,
         look_up: &LookUp,
-        values: &Values,
+        given: &Given<'_>,
     ) -> Option<Vec<Vec<Tag>>> {
         let mut tags = Vec::with_capacity(self.0.len());
         for (key, wanted) in look_up.keys().iter().zip(&self.0) {
             let mut of_key = Vec::with_capacity(wanted.len());
             for sources in wanted {
                 let pairs = key.domains.iter().zip(sources);
-                let columns = pairs.map(|(domain, source)| column_of(domain, source, values));
+                let columns = pairs.map(|(domain, source)| column_of(domain, source, given));
                 let columns = columns.collect::<Option<Vec<ArrayRef>>>()?;
                 of_key.push(tag_of(ring, key, &columns).ok()??);
             }
@@ -71,28 +72,28 @@ impl Sources {
 }
 
 /// A value of a key's column; None of any that the column does not take as it is.
-fn column_of(domain: &str, source: &Source, values: &Values) -> Option<ArrayRef> {
-    let (bytes, format, type_, limits) = match source {
+fn column_of(domain: &str, source: &Source, given: &Given<'_>) -> Option<ArrayRef> {
+    let (at, type_, limits) = match source {
         Source::Number(value) if domain == "int" => {
             return Some(Arc::new(Int64Array::from(vec![*value])));
         }
         Source::Number(_) => return None,
-        Source::Parameter { at, type_, limits } => {
-            let bytes = values.values.get(*at)?.as_ref()?;
-            (bytes, *values.formats.get(*at)?, *type_, *limits)
-        }
+        Source::Parameter { at, type_, limits } => (*at, *type_, *limits),
     };
     match domain {
         "int" => {
-            let value = integer(bytes, format, type_)?;
+            let Raw::Whole(value) = given.value(at, Kind::Whole, type_)? else {
+                return None;
+            };
+            let value = i64::try_from(value).ok()?;
             let (least, most) = limits.unwrap_or((i64::MIN, i64::MAX));
             (least..=most).contains(&value).then_some(())?;
             Some(Arc::new(Int64Array::from(vec![value])))
         }
-        "text" if matches!(type_, 25 | 1043) => {
-            let text = std::str::from_utf8(bytes).ok()?;
-            (!text.contains('\0')).then(|| Arc::new(StringArray::from(vec![text])) as ArrayRef)
-        }
+        "text" => match given.value(at, Kind::Text, type_)? {
+            Raw::Text(text) => Some(Arc::new(StringArray::from(vec![text]))),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -2,9 +2,8 @@
 //! it was, and sums of two of these.
 
 use crate::raw::Raw;
-use crate::raw_messages::{value, Kind};
+use crate::raw_messages::{Given, Kind};
 use crate::raw_values::of_python;
-use louver_proxy::Values;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -74,17 +73,13 @@ impl Term {
         })
     }
 
-    fn part(&self, part: &Part, old: &[Raw], given: &Values) -> Option<Raw> {
+    fn part(&self, part: &Part, old: &[Raw], given: &Given<'_>) -> Option<Raw> {
         let (at, type_) = match part {
             Part::Column(at) => return old.get(*at).cloned(),
             Part::Constant(value) => return self.within(value.clone()),
             Part::Parameter { at, type_ } => (*at, *type_),
         };
-        let Some(bytes) = given.values.get(at)?.as_ref() else {
-            return Some(Raw::Null);
-        };
-        let format = *given.formats.get(at)?;
-        self.within(value(self.kind, type_, format, bytes)?)
+        self.within(given.value(at, self.kind, type_)?)
     }
 
     fn within(&self, value: Raw) -> Option<Raw> {
@@ -96,7 +91,7 @@ impl Term {
         }
     }
 
-    fn result(&self, old: &[Raw], given: &Values) -> Option<Raw> {
+    fn result(&self, old: &[Raw], given: &Given<'_>) -> Option<Raw> {
         let mut parts = self.parts.iter().map(|part| self.part(part, old, given));
         let left = parts.next()??;
         let result = match parts.next() {
@@ -114,7 +109,7 @@ impl Term {
 }
 
 /// A row with what terms give it; None where only the local engine tells.
-pub(crate) fn changed(terms: &[Term], old: &[Raw], given: &Values) -> Option<Vec<Raw>> {
+pub(crate) fn changed(terms: &[Term], old: &[Raw], given: &Given<'_>) -> Option<Vec<Raw>> {
     let mut new = old.to_vec();
     for term in terms {
         *new.get_mut(term.target)? = term.result(old, given)?;

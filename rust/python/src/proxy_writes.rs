@@ -4,11 +4,14 @@
 use crate::epochs::Epochs;
 use crate::keyring::KeyRing;
 use crate::postgres::Session;
+use crate::postgres_failures::raised;
 use crate::postgres_replies::Reply;
-use crate::postgres_values::Given;
+use crate::postgres_values::Given as Sent;
 use crate::proxy_growth::Growth;
 use crate::proxy_rows::{Chosen, NewRow, Unmade};
-use louver_postgres::{Error, Step, Value};
+use crate::raw_messages::Given;
+use crate::raw_values::of_python;
+use louver_postgres::{Error, Look, Step, Value};
 use louver_proxy::{Done, Failure, Outcome, Values};
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
@@ -39,9 +42,11 @@ pub(crate) enum Ran {
 enum Stop {
     Other,
     Stale,
-    Unsure,
     Race,
-    Said(Failure),
+    /// The connection was lost while it ended.
+    Unsure(Error),
+    /// It was cancelled.
+    Cancelled(Error),
 }
 
 /// One change, as Python has planned it.
@@ -70,7 +75,7 @@ impl Write {
         session: Py<Session>,
         ring: Py<KeyRing>,
         epochs: Py<Epochs>,
-        opening: Vec<(String, Vec<Given>)>,
+        opening: Vec<(String, Vec<Sent>)>,
         verb: String,
         sql: String,
         chosen: Option<Py<Chosen>>,
@@ -80,7 +85,7 @@ impl Write {
         if chosen.is_none() && new_row.is_none() {
             return Err(PyValueError::new_err("a change of nothing"));
         }
-        let own = |(sql, values)| Ok((sql, Given::values(values)?));
+        let own = |(sql, values)| Ok((sql, Sent::values(values)?));
         Ok(Self {
             number: WRITES.fetch_add(1, Ordering::Relaxed),
             session,
@@ -94,40 +99,78 @@ impl Write {
             growth,
         })
     }
+
+    /// Runs it with these values of Python's: how many rows it changed, or None where the general
+    /// way is to be taken; the flag says whether it always is from now on. A signal that raises
+    /// ends it. Raises what `Session.run` does where it was cancelled or is not known to be done.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        values: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<(Option<usize>, bool)> {
+        let values: Option<Vec<_>> = values.iter().map(of_python).collect();
+        let Some(values) = values else {
+            return Ok((None, false));
+        };
+        let mut signal = None;
+        let done = py.detach(|| {
+            self.attempts(&Given::Python(&values), &mut || {
+                signal = Python::attach(|py| py.check_signals()).err();
+                signal.is_some()
+            })
+        });
+        match (done, signal) {
+            (Ok(count), None) => Ok((Some(count), false)),
+            (Err(Stop::Unsure(error)), None) | (Err(Stop::Cancelled(error)), None) => {
+                Err(raised(error))
+            }
+            (Err(stop), None) => Ok((None, matches!(stop, Stop::Stale))),
+            (_, Some(signal)) => Err(signal),
+        }
+    }
 }
 
 impl Write {
     /// Runs it with these values. The interpreter's lock is not held.
     pub(crate) fn run(&self, values: &Values) -> Ran {
+        match self.attempts(&Given::Message(values), &mut || false) {
+            Ok(count) => {
+                let zero = if self.chosen.is_none() { "0 " } else { "" };
+                let tag = format!("{} {zero}{count}", self.verb);
+                Ran::Done(Ok(Outcome::Done { tag }))
+            }
+            Err(Stop::Other | Stop::Race) => Ran::Other,
+            Err(Stop::Stale) => Ran::Stale,
+            Err(Stop::Unsure(_)) => Ran::Unsure,
+            Err(Stop::Cancelled(_)) => {
+                let message = "canceling statement due to user request";
+                Ran::Done(Err(Failure::error(CANCELLED, message)))
+            }
+        }
+    }
+
+    fn attempts(&self, given: &Given<'_>, look: Look<'_>) -> Result<usize, Stop> {
         for _ in 0..ATTEMPTS {
             let done = match (&self.chosen, &self.new_row) {
-                (None, Some(new_row)) => self.insert(new_row.get(), values),
+                (None, Some(new_row)) => self.insert(new_row.get(), given, look),
                 (Some(chosen), new_row) => {
-                    self.change(chosen.get(), new_row.as_ref().map(Py::get), values)
+                    let new_row = new_row.as_ref().map(Py::get);
+                    self.change(chosen.get(), new_row, given, look)
                 }
                 (None, None) => Err(Stop::Other),
             };
-            return match done {
-                Ok(count) => {
-                    let zero = if self.chosen.is_none() { "0 " } else { "" };
-                    let tag = format!("{} {zero}{count}", self.verb);
-                    Ran::Done(Ok(Outcome::Done { tag }))
-                }
-                Err(Stop::Race) => continue,
-                Err(Stop::Other) => Ran::Other,
-                Err(Stop::Stale) => Ran::Stale,
-                Err(Stop::Unsure) => Ran::Unsure,
-                Err(Stop::Said(failure)) => Ran::Done(Err(failure)),
-            };
+            if !matches!(done, Err(Stop::Race)) {
+                return done;
+            }
         }
-        Ran::Other
+        Err(Stop::Race)
     }
 
-    fn insert(&self, new_row: &NewRow, values: &Values) -> Result<usize, Stop> {
+    fn insert(&self, new_row: &NewRow, given: &Given<'_>, look: Look<'_>) -> Result<usize, Stop> {
         if !self.growth.get().has_room() {
             return Err(Stop::Other);
         }
-        let sealed = new_row.sealed(self.ring.get(), self.epochs.get(), None, values);
+        let sealed = new_row.sealed(self.ring.get(), self.epochs.get(), None, given);
         let row = sealed.map_err(unmade)?;
         let mut steps = self.opening();
         steps.push(Step {
@@ -135,7 +178,7 @@ impl Write {
             values: row.values,
         });
         steps.push(COMMIT);
-        self.exchange(&steps, true, true)?;
+        self.exchange(&steps, true, true, look)?;
         self.growth.get().add(1);
         Ok(1)
     }
@@ -144,10 +187,11 @@ impl Write {
         &self,
         chosen: &Chosen,
         new_row: Option<&NewRow>,
-        values: &Values,
+        given: &Given<'_>,
+        look: Look<'_>,
     ) -> Result<usize, Stop> {
         let ring = self.ring.get();
-        let (tags, constants) = chosen.tags(ring, values).ok_or(Stop::Other)?;
+        let (tags, constants) = chosen.tags(ring, given).ok_or(Stop::Other)?;
         if !chosen.records(self.number, &tags) {
             return Err(Stop::Other);
         }
@@ -156,9 +200,9 @@ impl Write {
             sql: &chosen.sql,
             values: constants,
         });
-        let mut replies = self.exchange(&steps, true, false)?;
+        let mut replies = self.exchange(&steps, true, false, look)?;
         let reply = replies.pop().map(Reply::of);
-        let bound = match self.decided(chosen, new_row, reply, &tags, values) {
+        let bound = match self.decided(chosen, new_row, reply, &tags, given) {
             Ok(Some(bound)) => bound,
             nothing => {
                 self.undo();
@@ -169,7 +213,7 @@ impl Write {
             sql: &self.sql,
             values: bound,
         };
-        self.exchange(&[last, COMMIT], false, true)?;
+        self.exchange(&[last, COMMIT], false, true, look)?;
         if new_row.is_none() {
             self.growth.get().add(-1);
         }
@@ -183,7 +227,7 @@ impl Write {
         new_row: Option<&NewRow>,
         reply: Option<Reply>,
         tags: &[Vec<Tag>],
-        values: &Values,
+        given: &Given<'_>,
     ) -> Result<Option<Vec<Value>>, Stop> {
         let (ring, epochs) = (self.ring.get(), self.epochs.get());
         let reply = reply.ok_or(Stop::Other)?;
@@ -196,7 +240,7 @@ impl Write {
         }
         let mut bound = match new_row {
             Some(new_row) => {
-                let sealed = new_row.sealed(ring, epochs, Some(&old), values);
+                let sealed = new_row.sealed(ring, epochs, Some(&old), given);
                 sealed.map_err(unmade)?.values
             }
             None => Vec::new(),
@@ -223,22 +267,27 @@ impl Write {
         steps: &[Step<'_>],
         begins: bool,
         ends: bool,
+        look: Look<'_>,
     ) -> Result<Vec<louver_postgres::Reply>, Stop> {
         let session = self.session.get();
         let sent = if begins {
-            session.direct(steps)
+            session.direct(steps, look)
         } else {
-            session.direct_within(steps)
+            session.direct_within(steps, look)
         };
         let error = match sent.ok_or(Stop::Other)? {
             Ok(replies) => return Ok(replies),
             Err(error) => error,
         };
         if error.is_fatal() {
-            return Err(if ends { Stop::Unsure } else { Stop::Other });
+            return Err(if ends {
+                Stop::Unsure(error)
+            } else {
+                Stop::Other
+            });
         }
         self.undo();
-        let Error::Server(said) = error else {
+        let Error::Server(said) = &error else {
             return Err(Stop::Other);
         };
         let is_token = begins && said.statement + 1 == self.opening.len();
@@ -246,10 +295,7 @@ impl Write {
             RACE => Stop::Race,
             UNEXPECTED if is_token => Stop::Stale,
             UNEXPECTED if !begins => Stop::Race,
-            CANCELLED => Stop::Said(Failure::error(
-                CANCELLED,
-                "canceling statement due to user request",
-            )),
+            CANCELLED => Stop::Cancelled(error),
             _ => Stop::Other,
         })
     }
@@ -260,7 +306,7 @@ impl Write {
             sql: "ROLLBACK",
             values: Vec::new(),
         };
-        let _ = self.session.get().direct_within(&[rollback]);
+        let _ = self.session.get().direct_within(&[rollback], &mut || false);
     }
 }
 

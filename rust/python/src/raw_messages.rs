@@ -1,8 +1,10 @@
-//! Values of Bind as raw values (`raw`): only what a column of a kind stores as it is, written as
-//! PostgreSQL itself writes it. None of anything else, which the local engine reads.
+//! The values that a statement comes with, as raw values (`raw`): only what a column of a kind
+//! stores as it is, of messages written as PostgreSQL itself writes it. None of anything else, which the
+//! local engine reads.
 
 use crate::raw::Raw;
 use louver_postgres::decoders::numeric_text;
+use louver_proxy::Values;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -60,8 +62,39 @@ impl FromPyObject<'_, '_> for Kind {
     }
 }
 
+/// The values of a statement: of Bind, or of Python.
+pub(crate) enum Given<'a> {
+    Message(&'a Values),
+    Python(&'a [Raw]),
+}
+
+impl Given<'_> {
+    /// The value of a parameter as a column of a kind stores it; `type_` is the parameter's.
+    pub(crate) fn value(&self, at: usize, kind: Kind, type_: u32) -> Option<Raw> {
+        match self {
+            Self::Message(values) => match values.values.get(at)? {
+                None => Some(Raw::Null),
+                Some(bytes) => value(kind, type_, *values.formats.get(at)?, bytes),
+            },
+            Self::Python(values) => {
+                let given = values.get(at)?;
+                let fits = match (kind, given) {
+                    (_, Raw::Null)
+                    | (Kind::Whole, Raw::Whole(_))
+                    | (Kind::Truth, Raw::Truth(_))
+                    | (Kind::Bytes, Raw::Bytes(_))
+                    | (Kind::Double, Raw::Double(_)) => true,
+                    (Kind::Text, Raw::Text(text)) => !text.contains('\0'),
+                    _ => false,
+                };
+                fits.then(|| given.clone())
+            }
+        }
+    }
+}
+
 /// A value of a type, in its text (0) or binary (1) form.
-pub(crate) fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
+fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
     match (kind, type_, format) {
         (Kind::Whole, 20 | 21 | 23, _) => {
             integer(bytes, format, type_).map(|value| Raw::Whole(value.into()))
@@ -101,7 +134,7 @@ pub(crate) fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option
 }
 
 /// A whole number of a type.
-pub(crate) fn integer(bytes: &[u8], format: i16, type_: u32) -> Option<i64> {
+fn integer(bytes: &[u8], format: i16, type_: u32) -> Option<i64> {
     match (format, type_) {
         (1, 21) => Some(i16::from_be_bytes(bytes.try_into().ok()?).into()),
         (1, 23) => Some(i32::from_be_bytes(bytes.try_into().ok()?).into()),

@@ -15,11 +15,12 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import given_values, tags, ways, writing
+from louver.trusted.apps.pgproxy import given_values, tags, ways
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, reporting
-from louver.trusted.executor import dispatch, seen_state
+from louver.trusted.executor import direct, dispatch, seen_state
 from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
 from louver.trusted.executor.postgres import copying, notify
@@ -55,8 +56,7 @@ class Client:
         self._notices: list[Fields] = []
         self._copy: _Copying | None = None
         self._is_set, self._is_implicit = True, False
-        self._generation, self._basis = 0, ways.basis(self._context)
-        self._tables = writing.Tables()
+        self._generation, self._basis = 0, direct.basis(self._context)
 
     # ------------------------------------------------------------------ statements
 
@@ -167,7 +167,7 @@ class Client:
 
     def _renewed(self) -> int:
         """The generation: what a statement means is the same as long as that is."""
-        basis = ways.basis(self._context)
+        basis = direct.basis(self._context)
         if basis != self._basis:
             self._generation, self._basis = self._generation + 1, basis
             self._describing.forget()
@@ -304,12 +304,12 @@ class Client:
     def way(self, prepared: Prepared) -> Any | None:
         """What runs a statement without Python from now on, while the generation stays."""
         with contained(self._session):
-            return ways.of(self._context, self._wire, self._tables, prepared)
+            return ways.of(self._context, self._wire, prepared)
 
     @reporting
     def count(self) -> None:
         """Rows were changed without Python."""
-        self._tables.count(self._context)
+        direct_changes.count(self._context)
 
     @reporting
     def unsure(self) -> None:

@@ -1,5 +1,5 @@
 """Queries that read no encrypted column, for the compiled module to relay (`ways`): the server
-answers them as they are, or where they read no table the private PostgreSQL at home.
+answers them as they are, or where they read no table the private PostgreSQL on this machine.
 """
 
 from __future__ import annotations
@@ -58,10 +58,8 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
 def _is_plain(context: Context, table: Table) -> bool:
     """Whether the server has a table as it is declared, but for columns that no query names."""
     own = f"{_quoted(table.schema)}.{_quoted(table.name)}"
-    return (
-        not table.lake
-        and context.backend.table(table) == own
-        and all(not c.encrypted and c.stored == {"plain": c.name} for c in table.columns)
+    return context.backend.table(table) == own and all(
+        not c.encrypted and c.stored == {"plain": c.name} for c in table.columns
     )
 
 

@@ -6,24 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from louver.trusted.apps.pgproxy import passing, reading, writing
+from louver.trusted.apps.pgproxy import passing, reading
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import reading_again, repeated
+from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres.wire import Wire
 from louver.trusted.planner.sql import lexer
 
 
-def basis(context: Context) -> tuple[object, ...]:
-    """What such a statement relies on, as it is now."""
-    catalog = context.catalog
-    return (
-        id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
-        repeated.is_alone(context), id(getattr(context.engine, "session", None)),
-    )  # fmt: skip
-
-
-def of(context: Context, wire: Wire, tables: writing.Tables, prepared: Prepared) -> Any | None:
+def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     """What runs a statement; None where only Python does, or does not know yet."""
     if context.in_transaction or prepared.kind != "other":
         return None
@@ -43,4 +35,4 @@ def of(context: Context, wire: Wire, tables: writing.Tables, prepared: Prepared)
         return None
     if isinstance(known.form, reading_again.Reader):
         return reading.of(context, wire, prepared, known.form)
-    return writing.of(context, tables, prepared, known)
+    return direct_changes.of(context, known.flow[0], known.form, prepared.parameters)

@@ -28,6 +28,7 @@ from louver.trusted.executor import (
 )
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
+    direct_changes,
     flow,
     known,
     repeated_rows,
@@ -81,8 +82,12 @@ def keep_judged(
     if form is None:
         return
 
+    direct = direct_changes.Direct(table.key, form, len(text.parameters))
+
     def again(context: Context, parameters: list[object]) -> Answer | None:
-        return _inserted(context, table.key, form, parameters)
+        return direct.run(context, parameters) or _learnt(
+            context, direct, _inserted(context, table.key, form, parameters)
+        )
 
     repeated.keep(context, text, table, again, alone=True, form=form)
 
@@ -137,10 +142,22 @@ def keep_change(
         words.plain, tokens, shape, judge[0], plan, context.catalog, judge[1], limits
     )
 
+    direct = direct_changes.Direct(table.key, item, len(text.parameters))
+
     def again(context: Context, parameters: list[object]) -> Answer | None:
-        return _changed(context, table.key, item, parameters)
+        return direct.run(context, parameters) or _learnt(
+            context, direct, _changed(context, table.key, item, parameters)
+        )
 
     repeated.keep(context, text, table, again, form=item)
+
+
+def _learnt(
+    context: Context, direct: direct_changes.Direct, answer: Answer | None
+) -> Answer | None:
+    if answer is not None:
+        direct.learn(context)
+    return answer
 
 
 def _judge(

@@ -10,6 +10,8 @@ from typing import Any
 
 from louver._rust import postgres
 from louver._rust.postgres import SealedRow
+from louver._rust.proxy import Write
+from louver.untrusted.engines.postgres.failures import translated
 from louver.untrusted.engines.postgres.pipeline import Step, Waiting, guarded
 from louver.untrusted.engines.postgres.portal import PortalStream
 from louver.wire.messages import Statement
@@ -18,6 +20,7 @@ from louver.wire.messages import Statement
 class Direct(ABC):
     """The part of an engine that says how."""
 
+    address: str
     in_transaction: bool
     _session: postgres.Session | None
     _stream: PortalStream | None
@@ -61,6 +64,11 @@ class Direct(ABC):
         if session is None:
             return None
         return session, [*self._beginning(), self.checked(guard, outcome)]
+
+    def applied(self, write: Write, parameters: Sequence[object]) -> tuple[int | None, bool]:
+        """Run what was made with these: see `louver._rust.proxy.Write.apply`."""
+        with translated(self.address, unsure=True):
+            return write.apply(parameters)
 
     def checked(self, statement: Statement, outcome: int) -> Step:
         """A change as it is sent, which fails unless it has this outcome."""

@@ -1,4 +1,4 @@
-"""Changes of one row that come again, for the compiled module to run without Python (`ways`).
+"""Changes of one row that come again, for the compiled module to run in one call.
 
 It does what `change.repeated_changes` does, for rows and values that `raw_rows` takes. What it does
 not take, it leaves to Python.
@@ -9,11 +9,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from louver.trusted.apps.pgproxy.described import Prepared
-from louver.trusted.apps.pgproxy.reading import bound, sources_of
-from louver.trusted.executor import raw_rows, repeated, row_writer
+from louver.trusted.executor import direct, raw_rows, row_writer
+from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
     constant_rows,
     flow,
@@ -29,14 +28,16 @@ from louver.trusted.vault.facts import Fact, with_condition
 from louver.trusted.vault.types import value_range
 from louver.wire.messages import Statement
 
+#: After so many runs under one catalog it is looked for what runs a change.
+_LEARNS = (1, 2, 4, 16)
 #: Numbers that new rows are given at once.
 _BLOCK = 1024
 _GivenTerm = tuple[int, object, bool, tuple[int, int] | None, list[object], int]
 
 
 @dataclass(slots=True)
-class Tables:
-    """What a client's changes take and leave behind: numbers of new rows, and rows by table."""
+class _Tables:
+    """What a session's changes take and leave behind: numbers of new rows, and rows by table."""
 
     numbers: Any = field(default_factory=lambda: native.module().proxy.RowNumbers())
     growth: dict[int, Any] = field(default_factory=dict)
@@ -68,46 +69,92 @@ class Tables:
         growth.begin((1 << noted.bit_length()) - 1 - table.row_count)
 
 
-def of(context: Context, tables: Tables, prepared: Prepared, known: repeated.Known) -> Any | None:
-    """What runs a change; None where only Python does, or does not know yet."""
-    form = known.form
-    if not context.state.writable or context.state.only_reads:
+@dataclass(slots=True)
+class Direct:
+    """A change of a table by its form, as a session runs it again and again."""
+
+    key: tuple[str, str]
+    form: judged_rows.Form | repeated_rows.Change
+    parameters: int
+    _write: Any = None
+    _basis: tuple[object, ...] = ()
+    _runs: int = 0
+
+    def run(self, context: Context, parameters: Sequence[object]) -> Answer | None:
+        """Run it in one call; None where it takes the general way, which nothing was done for."""
+        if self._write is None or context.in_transaction:
+            return None
+        if self._basis != direct.basis(context):
+            self._write = None
+            return None
+        clock = Clock()
+        with clock.step("server"):
+            done, is_stale = cast(Any, context.engine).applied(self._write, parameters)
+        if is_stale:
+            self._write = None
+        if done is None:
+            return None
+        count(context)
+        return Answer(affected=done, times_ms=clock.times_ms)
+
+    def learn(self, context: Context) -> None:
+        """It has run in the general way: so it is known what runs it in one call."""
+        if self._write is not None or context.in_transaction:
+            return
+        basis = direct.basis(context)
+        if basis != self._basis:
+            self._basis, self._runs = basis, 0
+        self._runs += 1
+        if self._runs in _LEARNS:
+            # The types of the parameters tell how messages are read.
+            self._write = of(context, self.key, self.form, (0,) * self.parameters)
+
+
+def count(context: Context) -> None:
+    """Take over how many rows were added and removed."""
+    context.state.cache(_Tables).count(context)
+
+
+def of(context: Context, key: tuple[str, str], form: object, types: Sequence[int]) -> Any | None:
+    """What runs a change of a table by its form, with parameters of these types; None where only
+    Python does, or does not know yet.
+    """
+    table = context.catalog.tables.get(key)
+    if table is None or not context.state.writable or context.state.only_reads:
         return None
     if isinstance(form, judged_rows.Form):
-        table = context.catalog.tables.get(known.flow[0])
-        return None if table is None else _inserting(context, tables, prepared, table, form)
+        return _inserting(context, types, table, form)
     if not isinstance(form, repeated_rows.Change) or form.form is None:
         return None
     if form.plan.rows is None or form.catalog is not context.catalog:
         return None
-    table = context.catalog.by_id(form.plan.target)
-    return _changing(context, tables, prepared, table, form, form.form)
+    return _changing(context, types, table, form, form.form)
 
 
 def _inserting(
-    context: Context, tables: Tables, prepared: Prepared, table: Table, form: judged_rows.Form
+    context: Context, types: Sequence[int], table: Table, form: judged_rows.Form
 ) -> Any | None:
     terms = list[_GivenTerm]()
     pairs = zip(form.form.columns, form.kinds, strict=True)
     for position, (column, kind) in enumerate(pairs):
         if len(column.items) != 1:
             return None
-        parts: list[object] = [_part(column.items[0], prepared)]
+        parts: list[object] = [_part(column.items[0], types)]
         terms.append((position, kind.__name__, column.required, None, parts, 0))
-    new_row = _new_row(context, tables, table, terms)
+    new_row = _new_row(context, table, terms)
     if new_row is None:
         return None
     sealed, row = new_row
     text = context.backend.insert_row(table, sealed.names())
-    return _writing(context, tables, table, ("INSERT", text), None, row)
+    return _writing(context, table, ("INSERT", text), None, row)
 
 
 def _changing(
-    context: Context, tables: Tables, prepared: Prepared, table: Table,
+    context: Context, types: Sequence[int], table: Table,
     item: repeated_rows.Change, form: judged_changes.Form,
 ) -> Any | None:  # fmt: skip
     read = [column.name for column in table.columns] if form.terms else []
-    chosen = _chosen(context, prepared, table, item, read)
+    chosen = _chosen(context, types, table, item, read)
     if chosen is None:
         return None
     engine: Any = context.engine
@@ -116,7 +163,7 @@ def _changing(
             return None
         delete = Statement(context.backend.delete_few(table, 1), (0,), kind="write")
         text, _ = engine.checked(delete, 1)
-        return _writing(context, tables, table, ("DELETE", text), chosen, None)
+        return _writing(context, table, ("DELETE", text), chosen, None)
     if not form.is_of_one_type or not context.backend.replaces or not table.tags or table.kept:
         return None
     names = [column.name for column in table.columns]
@@ -125,29 +172,29 @@ def _changing(
         if term.reads_given:
             return None
         parts = [
-            names.index(part) if isinstance(part, str) else _part(part, prepared)
+            names.index(part) if isinstance(part, str) else _part(part, types)
             for part in term.parts()
         ]
         limits = value_range(term.type) if term.sign else None
         kind = form.kinds[term.name].__name__
         terms.append((names.index(term.name), kind, term.required, limits, parts, term.sign))
-    new_row = _new_row(context, tables, table, terms)
+    new_row = _new_row(context, table, terms)
     if new_row is None:
         return None
     sealed, row = new_row
     text = context.backend.replace_row(table, sealed.names())
     text = engine.checked_row(text, sealed, (0,))
-    return _writing(context, tables, table, ("UPDATE", text), chosen, row)
+    return _writing(context, table, ("UPDATE", text), chosen, row)
 
 
-def _part(item: constant_rows.Item, prepared: Prepared) -> object:
+def _part(item: constant_rows.Item, types: Sequence[int]) -> object:
     if isinstance(item, int):
-        return item, prepared.parameters[item]
+        return item, types[item]
     return (raw_rows.raw(item[0]),)
 
 
 def _chosen(
-    context: Context, prepared: Prepared, table: Table, item: repeated_rows.Change,
+    context: Context, types: Sequence[int], table: Table, item: repeated_rows.Change,
     read: Sequence[str],
 ) -> Any | None:  # fmt: skip
     """How the rows are chosen, of which these columns are read; None where that is not by one call
@@ -161,8 +208,8 @@ def _chosen(
         return None
     if not item.is_decided(point.remote) or not isinstance(ledger, Ledger):
         return None
-    sources = sources_of(item.shape, point.positions, prepared.parameters, item.limits)
-    stated = ledger.reserves(context.stated(plan, bound(item.shape, prepared)))
+    sources = direct.sources_of(item.shape, point.positions, types, item.limits)
+    stated = ledger.reserves(context.stated(plan, direct.bound(item.shape, len(types))))
     judged, touched = ledger.reserves(flow.again(verdict)), ledger.reserves(_touched(table))
     if sources is None or stated is None or judged is None or touched is None:
         return None
@@ -178,9 +225,7 @@ def _touched(table: Table) -> list[Fact]:
     return with_condition(row_writer.touched(table), secrets.token_hex(8))
 
 
-def _new_row(
-    context: Context, tables: Tables, table: Table, terms: Sequence[_GivenTerm]
-) -> tuple[Any, Any] | None:
+def _new_row(context: Context, table: Table, terms: Sequence[_GivenTerm]) -> tuple[Any, Any] | None:
     """A sealed row of NULLs, which is never sent, and how new rows are made."""
     bounds = [raw_rows.bounds(column) for column in table.columns]
     if table.counted or table.kept or not getattr(context.engine, "takes_rows", False):
@@ -196,20 +241,19 @@ def _new_row(
     sealed = context.columns.keyring.seal_raw(recipe, nothing, number)
     if sealed is None:
         return None
-    if tables.numbers.left() < _BLOCK // 2:
+    known = context.state.cache(_Tables).numbers
+    if known.left() < _BLOCK // 2:
         numbers = context.row_ids.take(_BLOCK, context.catalog)
-        tables.numbers.begin(numbers[0].as_py(), _BLOCK)
+        known.begin(numbers[0].as_py(), _BLOCK)
     try:
-        row = native.module().proxy.NewRow(
-            terms, types, bounds, recipe.form, recipe.places, tables.numbers
-        )
+        row = native.module().proxy.NewRow(terms, types, bounds, recipe.form, recipe.places, known)
     except ValueError:
         return None  # a column is of a type whose values are not taken so
     return sealed, row
 
 
 def _writing(
-    context: Context, tables: Tables, table: Table, text: tuple[str, str], chosen: Any,
+    context: Context, table: Table, text: tuple[str, str], chosen: Any,
     new_row: Any,
 ) -> Any | None:  # fmt: skip
     direct = getattr(context.engine, "direct_change", None)
@@ -221,5 +265,5 @@ def _writing(
     session, opening = sent
     return context.columns.keyring.direct(
         native.module().proxy.Write, session, opening, *text, chosen, new_row,
-        tables.of(context, table),
+        context.state.cache(_Tables).of(context, table),
     )  # fmt: skip

@@ -1,0 +1,50 @@
+"""What statements rely on that the compiled module runs without Python, or with one call of it
+(docs/decisions/0034), and where the values of their keys come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from louver.trusted.executor import point_reads, repeated
+from louver.trusted.executor.context import Context
+from louver.trusted.planner.sql import lexer
+
+_MOST = (1 << 63) - 1
+
+
+def basis(context: Context) -> tuple[object, ...]:
+    """What such a statement relies on, as it is now."""
+    catalog = context.catalog
+    return (
+        id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
+        repeated.is_alone(context), id(getattr(context.engine, "session", None)),
+    )  # fmt: skip
+
+
+def bound(shape: lexer.Shape, parameters: int) -> lexer.Shape:
+    """The shape of a statement with some values of its parameters."""
+    values: list[object] = [0] * parameters
+    return lexer.with_parameters(shape, values)
+
+
+def sources_of(
+    shape: lexer.Shape, positions: point_reads.Positions, types: Sequence[int],
+    limits: point_reads.Limits,
+) -> list[list[list[object]]] | None:  # fmt: skip
+    """Where the values of the keys come from: parameters with their types and limits, or numbers of
+    the text; None where a constant is neither.
+    """
+    first = len(shape.literals)
+    bounds = {position: (least, most) for position, least, most in limits}
+
+    def source(position: int) -> object:
+        if position >= first:
+            at = position - first
+            least, most = bounds.get(at, (-_MOST - 1, _MOST))
+            return (at, types[at], (max(least, -_MOST - 1), min(most, _MOST)))
+        return point_reads.whole_number(shape.literals[position])
+
+    results = [[list(map(source, columns)) for columns in constants] for constants in positions]
+    flat = (value for key in results for columns in key for value in columns)
+    return None if any(value is None for value in flat) else results
