@@ -25,7 +25,8 @@ _TABLES = (
     " d date, t timestamp, o boolean, u uuid, f double precision)",
     "CREATE TABLE b (id bigint PRIMARY KEY, a_id bigint, w smallint, s text)",
     "INSERT INTO a SELECT i, i % 7, 's' || i % 5, i / 4.0, 'v' || i % 3,"
-    " date '2024-02-28' + i::int, timestamp '2024-01-01 00:00:00.5' + i * interval '1 hour', i % 2 = 0,"
+    " date '2024-02-28' + i::int, timestamp '2024-01-01 00:00:00.5' + i * interval '1 hour',"
+    " i % 2 = 0,"
     " ('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid, i / 3.0"
     " FROM generate_series(1, 200) AS g(i)",
     "INSERT INTO a (id) SELECT i FROM generate_series(201, 210) AS g(i)",

@@ -1,5 +1,6 @@
 //! Single values in the form in which Arrow stores them: days, microseconds and unscaled numbers
-//! are whole numbers, UUIDs bytes. Between Arrow, Python (`raw_values`) and messages (`raw_messages`).
+//! are whole numbers, UUIDs bytes. Between Arrow, Python (`raw_values`) and messages
+//! (`raw_messages`).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{

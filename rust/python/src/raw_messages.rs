@@ -1,6 +1,6 @@
 //! The values that a statement comes with, as raw values (`raw`): only what a column of a kind
-//! stores as it is, of messages written as PostgreSQL itself writes it. None of anything else, which the
-//! local engine reads.
+//! stores as it is, of messages written as PostgreSQL itself writes it. None of anything else,
+//! which the local engine reads.
 
 use crate::raw::Raw;
 use louver_postgres::decoders::numeric_text;
