@@ -181,3 +181,33 @@ def test_parts_of_a_query_change_temporary_tables(twin: PostgresTwin) -> None:
         assert own.error is not None
         assert own.error.code == code, sql
     twin.run("SELECT * FROM s, gone ORDER BY s.a, gone.a")
+
+
+def test_a_table_that_was_altered_behind_a_savepoint_is_read_as_it_was(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TEMP TABLE t (a int)",
+        "INSERT INTO t VALUES (1)",
+        "BEGIN",
+        "SELECT * FROM t",
+        "SAVEPOINT s",
+        "ALTER TABLE t ADD COLUMN b int DEFAULT 3",
+        "SELECT * FROM t",
+        "ROLLBACK TO s",
+        "SELECT * FROM t",
+        "ALTER TABLE t ALTER COLUMN a TYPE text",
+        "SELECT * FROM t",
+        "ROLLBACK",
+        "SELECT * FROM t",
+    ):
+        twin.run(sql)
+
+
+def test_a_table_made_of_a_query_keeps_lengths(twin: PostgresTwin) -> None:
+    twin.run("CREATE TABLE s (v varchar(3) ENC, w varchar(4), c char(2) ENC, x varchar)")
+    twin.run("INSERT INTO s VALUES ('abc', 'd', 'e', 'f')")
+    twin.run("CREATE VIEW sv AS SELECT v, w FROM s")
+    twin.run("CREATE TEMP TABLE t AS SELECT *, v || w AS both FROM s")
+    twin.run("CREATE TEMP TABLE u AS SELECT * FROM sv")
+    twin.run("INSERT INTO t (v) VALUES ('abcd')")
+    twin.run("INSERT INTO u (w) VALUES ('abcde')")
+    twin.run("SELECT * FROM t, u")

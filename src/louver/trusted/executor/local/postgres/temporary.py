@@ -63,6 +63,9 @@ class Instances(Protocol):
     def remake_views(self) -> None:
         """Have the temporary views again that went with tables which were made anew."""
 
+    def forget_types(self) -> None:
+        """Forget what is known of types, and of statements, of the tables as they were."""
+
 
 class PostgresTemporary(CarriedTables):
     """The temporary tables of both."""
@@ -191,6 +194,7 @@ class PostgresTemporary(CarriedTables):
                 connection.execute(sql)
         self.names = frozenset(map(fold, tables))
         self.home.remake_views()
+        self.home.forget_types()
         for literal in self._positions():
             if (last := self._drawn.get(literal)) is not None:
                 # `currval` is known as well.
