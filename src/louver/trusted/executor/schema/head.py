@@ -96,7 +96,9 @@ def refuse_marks(catalog: Catalog) -> None:
     for table in catalog.tables.values():
         for name in (table.schema, table.name, *(c.name for c in table.columns if not c.encrypted)):
             if not lexer.MARKS.isdisjoint(name):
-                statement = f"The name {name}, with one of the signs {' '.join(sorted(lexer.MARKS))},"
+                statement = (
+                    f"The name {name}, with one of the signs {' '.join(sorted(lexer.MARKS))},"
+                )
                 raise errors.make("sql.unsupported", statement=statement)
 
 

@@ -22,7 +22,7 @@ _TAG = re.compile(r"\$\d+[^\s$]+\$")
 _FENCE = re.compile(r"/\*|\*/")
 #: Controls of ASCII that are blanks to Python.
 _CONTROL = re.compile(r"[\x1c-\x1f]")
-#: Where letters of nobody's begin, which stand for blanks that are letters.
+#: Where letters that no text has begin, which stand for blanks that are letters.
 _LETTERS = 0xF0000
 _HAS_BASE = re.compile("0[xXoObB]")
 
