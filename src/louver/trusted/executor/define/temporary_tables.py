@@ -196,6 +196,10 @@ def _changed(
         for table in tables_named(context.catalog, words)
     }
     if context.in_transaction:
+        if home.temporary.deferrable()[1] and keyword(tokens[0].text) not in _DEFINES:
+            # Each statement is a transaction of the local engine, at whose end all is checked.
+            statement = "A change of TEMP tables with rules INITIALLY DEFERRED in a transaction"
+            raise errors.make("sql.unsupported", statement=statement)
         home.temporary.keep()
     rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
     transaction.keep_sequences(context, [*tokens, *definitions])

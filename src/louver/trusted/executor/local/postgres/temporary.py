@@ -52,6 +52,10 @@ WHERE c.relnamespace = pg_my_temp_schema() AND c.relname !~ '^louver_'
     AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i') AND refobjsubid > 0)
 ORDER BY c.oid
 """
+_DEFERRABLE = (
+    "SELECT count(*) > 0, count(*) FILTER (WHERE condeferred) > 0 FROM pg_constraint"
+    " WHERE connamespace = pg_my_temp_schema() AND condeferrable"
+)
 
 
 class Instances(Protocol):
@@ -154,6 +158,13 @@ class PostgresTemporary(CarriedTables):
     def has_index(self, name: str) -> bool:
         """See `CarriedTables`."""
         return any(fold(index) == name for index, _ in self.home.workspace.fetchall(_INDEXES))
+
+    def deferrable(self) -> tuple[bool, bool]:
+        """See `CarriedTables`."""
+        if not self.names:
+            return False, False
+        may, are = self.home.workspace.fetchall(_DEFERRABLE)[0]
+        return bool(may), bool(are)
 
     def keep(self) -> None:
         """See `CarriedTables`; a sequence that is dropped now may come back, and goes on then."""
