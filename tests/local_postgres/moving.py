@@ -60,6 +60,7 @@ CREATE UNIQUE INDEX low ON "Group" (lower("a.b")) WHERE "a.b" <> '';
 CREATE VIEW few AS SELECT o.id, upper(o.t) AS text, g."it's", o.j -> 'k' AS k FROM odd o
     JOIN "Group" g ON g."select" = o.parent WHERE o.i < 10;
 CREATE VIEW "Sales dept".fewer AS SELECT * FROM few WHERE k IS NULL;
+ALTER VIEW few ALTER COLUMN text SET DEFAULT 'a; default';
 COMMENT ON TABLE odd IS 'it''s odd';
 COMMENT ON COLUMN "Group"."a.b" IS 'a comment';
 COMMENT ON VIEW few IS 'not many';

@@ -228,3 +228,39 @@ def test_no_statement_runs_within_a_copy(clean: PostgresTwin, sql: str) -> None:
     with pytest.raises(KeyError):
         interrupted()
     assert session.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        "INSERT INTO beside (a) VALUES (2000000000)",
+        "UPDATE beside SET a = a + 1",
+        "SELECT * FROM beside WHERE a > 5",
+        "CREATE TABLE another (n int)",
+        "ALTER TABLE beside ADD COLUMN z int ENC",
+    ],
+)
+def test_what_others_do_meanwhile_does_not_end_a_copy(clean: PostgresTwin, meanwhile: str) -> None:
+    """Numbers of rows, openings and definitions save the catalog; COPY sends what it has again."""
+    clean.run("CREATE TABLE beside (a int ENC, id serial)")
+    clean.run("INSERT INTO beside (a) VALUES (5), (7)")
+    other = PostgresTwin(beside=clean)
+    try:
+        with clean.louver.cursor().copy("COPY beside (a) FROM STDIN") as copy:
+            copy.write("100\n")
+            assert other.on_louver(meanwhile).error is None
+            copy.write("101\n")
+        clean.on_plain(meanwhile)
+        clean.plain.execute("INSERT INTO beside (a) VALUES (100), (101)")
+        clean.run("SELECT a FROM beside ORDER BY a")
+        copy = clean.louver.cursor().copy("COPY beside (a) FROM STDIN").__enter__()
+        copy.write("100\n")
+        assert other.on_louver("DROP TABLE beside").error is None
+        with pytest.raises(errors.Error) as raised:
+            copy.__exit__(None, None, None)
+        assert raised.value.sqlstate == "42P01"
+        clean.plain.execute("DROP TABLE beside")
+    finally:
+        other.close()
+        for opened in (clean.on_louver, clean.on_plain):
+            opened("DROP TABLE IF EXISTS another")

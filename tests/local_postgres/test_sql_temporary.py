@@ -181,3 +181,64 @@ def test_parts_of_a_query_change_temporary_tables(twin: PostgresTwin) -> None:
         assert own.error is not None
         assert own.error.code == code, sql
     twin.run("SELECT * FROM s, gone ORDER BY s.a, gone.a")
+
+
+def test_a_table_that_was_altered_behind_a_savepoint_is_read_as_it_was(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TEMP TABLE t (a int)",
+        "INSERT INTO t VALUES (1)",
+        "BEGIN",
+        "SELECT * FROM t",
+        "SAVEPOINT s",
+        "ALTER TABLE t ADD COLUMN b int DEFAULT 3",
+        "SELECT * FROM t",
+        "ROLLBACK TO s",
+        "SELECT * FROM t",
+        "ALTER TABLE t ALTER COLUMN a TYPE text",
+        "SELECT * FROM t",
+        "ROLLBACK",
+        "SELECT * FROM t",
+    ):
+        twin.run(sql)
+
+
+def test_a_table_made_of_a_query_keeps_lengths(twin: PostgresTwin) -> None:
+    twin.run("CREATE TABLE s (v varchar(3) ENC, w varchar(4), c char(2) ENC, x varchar)")
+    twin.run("INSERT INTO s VALUES ('abc', 'd', 'e', 'f')")
+    twin.run("CREATE VIEW sv AS SELECT v, w FROM s")
+    twin.run("CREATE TEMP TABLE t AS SELECT *, v || w AS both FROM s")
+    twin.run("CREATE TEMP TABLE u AS SELECT * FROM sv")
+    twin.run("INSERT INTO t (v) VALUES ('abcd')")
+    twin.run("INSERT INTO u (w) VALUES ('abcde')")
+    twin.run("SELECT * FROM t, u")
+
+
+def test_deferrable_rules_are_checked_at_the_end_of_a_statement(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TEMP TABLE p (a int PRIMARY KEY DEFERRABLE, b int UNIQUE DEFERRABLE INITIALLY"
+        " DEFERRED)",
+        "CREATE TEMP TABLE q (a int PRIMARY KEY)",
+        "CREATE TEMP TABLE c (a int REFERENCES q ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,"
+        " d int)",
+        "ALTER TABLE c ADD CONSTRAINT cd FOREIGN KEY (d) REFERENCES q NOT DEFERRABLE",
+        "INSERT INTO p VALUES (1, 1), (2, 2)",
+        "UPDATE p SET a = a + 1, b = b + 1",
+        "INSERT INTO p VALUES (3, 7)",
+        "INSERT INTO p VALUES (7, 3)",
+        "INSERT INTO q VALUES (1), (2)",
+        "INSERT INTO c VALUES (1, 2), (2, 2)",
+        "INSERT INTO c VALUES (3, NULL)",
+        "DELETE FROM q WHERE a = 1",
+        "SELECT * FROM c, p",
+        "SELECT conname, condeferrable, condeferred FROM pg_constraint"
+        " WHERE connamespace = pg_my_temp_schema() AND contype <> 'n'",
+    ):
+        twin.run(sql)
+    twin.run("BEGIN")
+    for sql in ("INSERT INTO c VALUES (9, 2)", "SET CONSTRAINTS ALL DEFERRED"):
+        twin.run("SAVEPOINT s")
+        own = twin.on_louver(sql)
+        assert own.state == "0A000"
+        twin.louver.execute("ROLLBACK TO s")
+    twin.run("COMMIT")
+    twin.run("SELECT * FROM c, p")

@@ -9,8 +9,10 @@ import pytest
 
 import louver
 from louver import errors
+from louver._rust import postgres
 from tests import shared
 from tests.local_postgres.twin import PostgresTwin
+from tests.postgres import servers
 
 ALL = "SELECT * FROM t ORDER BY id"
 
@@ -285,6 +287,24 @@ def test_the_server_reads_no_name_of_a_savepoint(
         "SAVEPOINT louver_0", "ROLLBACK TO SAVEPOINT louver_0", "RELEASE SAVEPOINT louver_0",
     ]  # fmt: skip
     assert not any("salary" in text for text in sent)
+
+
+def test_a_table_that_somebody_changed_is_no_false_reply(opened: PostgresTwin) -> None:
+    """In a transaction the server refuses what it prepared before, and so the session asks anew."""
+    louver_, name = opened.louver, opened.url.partition("?")[0].rpartition("/")[2]
+    louver_.execute("CREATE TABLE changed (a integer ENC, b integer)")
+    louver_.execute("INSERT INTO changed VALUES (1, 2)")
+    question = "SELECT b FROM changed WHERE b = $1"
+    for _ in range(3):
+        assert louver_.execute(question, [2]).fetchall() == [(2,)]
+    louver_.execute("BEGIN")
+    louver_.execute("SELECT * FROM t").fetchall()
+    other = postgres.Session(str(servers.shared().folder), servers.PORT, servers.USER, name)
+    other.run([("ALTER TABLE changed ALTER COLUMN b TYPE bigint", [])])
+    other.close()
+    assert louver_.execute(question, [2]).fetchall() == [(2,)]
+    louver_.execute("COMMIT")
+    louver_.execute("DROP TABLE changed")
 
 
 def statement(chance: random.Random) -> str:

@@ -93,3 +93,44 @@ def test_a_view_may_not_carry_what_its_table_may_not(twin: PostgresTwin) -> None
         assert isinstance(outcome.error, errors.LeakageRefused), sql
     twin.run("UPDATE sv SET p = p || 'y' WHERE q = 1")
     twin.run("SELECT * FROM s ORDER BY id")
+
+
+def test_defaults_of_columns_of_views(twin: PostgresTwin) -> None:
+    for sql in (
+        "CREATE TABLE d (a int PRIMARY KEY, b text ENC DEFAULT 'table', c text,"
+        " n int ENC DEFAULT 7)",
+        "CREATE VIEW dv AS SELECT a, b, c, n FROM d",
+        "ALTER VIEW dv ALTER COLUMN b SET DEFAULT 'view'",
+        "ALTER TABLE dv ALTER c SET DEFAULT 'c; of view'",
+        "INSERT INTO dv (a) VALUES (1)",
+        "INSERT INTO dv VALUES (2, DEFAULT, DEFAULT, DEFAULT), (3, 'x', 'y', 8)",
+        "INSERT INTO d (a) VALUES (4)",
+        "UPDATE dv SET b = DEFAULT WHERE a = 3",
+        "CREATE VIEW dw AS SELECT a AS aa, b AS bb FROM dv WHERE a > 0",
+        "ALTER VIEW dw ALTER COLUMN bb SET DEFAULT 'w'",
+        "INSERT INTO dw VALUES (5) RETURNING *",
+        "BEGIN",
+        "ALTER VIEW dw ALTER COLUMN aa SET DEFAULT 77",
+        "INSERT INTO dw DEFAULT VALUES",
+        "ROLLBACK",
+        "INSERT INTO dw DEFAULT VALUES",
+        "ALTER VIEW dv RENAME COLUMN c TO cc",
+        "ALTER VIEW dv RENAME TO du",
+        "INSERT INTO du VALUES (6)",
+        "ALTER VIEW du ALTER COLUMN b DROP DEFAULT",
+    ):
+        twin.run(sql)
+    twin.reopen()
+    twin.run("INSERT INTO du VALUES (7)")
+    twin.run("INSERT INTO dw VALUES (8) ON CONFLICT (aa) DO UPDATE SET bb = excluded.bb")
+    twin.run("DROP VIEW dw")
+    twin.run("CREATE VIEW dw AS SELECT a AS aa, b AS bb FROM d")
+    twin.run("INSERT INTO dw VALUES (9)")
+    twin.run("SELECT * FROM d ORDER BY a")
+    twin.run("CREATE SEQUENCE drawn")
+    twin.run("CREATE TEMP VIEW dt AS SELECT * FROM d")
+    for sql in (
+        "ALTER VIEW dw ALTER aa SET DEFAULT nextval('drawn')",
+        "ALTER VIEW dt ALTER a SET DEFAULT 1",
+    ):
+        assert isinstance(twin.on_louver(sql).error, errors.NotSupportedError), sql

@@ -11,6 +11,7 @@ from louver import errors
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.containment import contained, face
 from louver.trusted.executor.postgres import copying
+from louver.trusted.executor.session import outlasting
 
 
 @face
@@ -74,7 +75,7 @@ class Copy:
                 running.abort()
                 return
             try:
-                self._cursor._affected = running.finish()
+                self._cursor._affected = running.finish(outlasting)
             except errors.Error as failure:
                 self._failed(failure)
                 raise

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
@@ -45,6 +45,7 @@ from louver.trusted.planner.sql.dialect import speaking, spoken
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
 
+Done = TypeVar("Done")
 _ATTEMPTS = 8
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 4, 256
 #: Changes that may run again, and the word of theirs that reads nothing.
@@ -312,7 +313,7 @@ def _repeated(
         return handler(context, text, tokens, parameters)
 
     if _is_repeatable(context, tokens):
-        return _outlasting(context, whole)
+        return outlasting(context, whole)
     left = _ATTEMPTS
     while True:
         left, version = left - 1, context.catalog.version
@@ -357,7 +358,7 @@ def _is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:
     return not (_READING | macros).intersection(words)
 
 
-def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
+def outlasting(context: Context, run: Callable[[], Done]) -> Done:
     """Run a change until no other client is faster; the waits between grow, and differ."""
     end = time.monotonic() + context.patience_s
     longest_ms = _FIRST_WAIT_MS
@@ -372,7 +373,7 @@ def _outlasting(context: Context, run: Callable[[], Answer]) -> Answer:
             if time.monotonic() > end or error.code != "catalog.conflict":
                 raise
             if context.state.declined:
-                return _without_openings(context, lambda: _outlasting(context, run))
+                return _without_openings(context, lambda: outlasting(context, run))
         time.sleep(secrets.randbelow(longest_ms) / 1000)
         longest_ms = min(2 * longest_ms, _LONGEST_WAIT_MS)
         seen_state.refresh(context)
@@ -387,7 +388,7 @@ def _outrun(context: Context, version: int) -> bool:
     return context.store.current_version() != version
 
 
-def _without_openings(context: Context, run: Callable[[], Answer]) -> Answer:
+def _without_openings(context: Context, run: Callable[[], Done]) -> Done:
     """Run a query on the layers that are open: another client keeps the rest from opening."""
     state = context.state
     state.planning = replace(state.planning, opens_layers=False)

@@ -12,7 +12,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.trusted.executor import constraint_check, seen_state
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.schema import blocks, sequences
+from louver.trusted.executor.schema import blocks, head, sequences
 from louver.trusted.executor.table_basis import require_same
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write import sequence_draws
@@ -220,6 +220,7 @@ def _is_keyed(context: Context, table: Table) -> bool:
 def _save(context: Context, before: Catalog, catalog: Catalog) -> None:
     """Write the catalog, unless all that changed is rows of files that lie elsewhere."""
     spoken().require_names(before, catalog)
+    head.refuse_marks(catalog)
     context.columns.note_hints(catalog)
     sequences.save(context.local, catalog)
     if context.backend.catalog_counts or catalog.without_counts() != before.without_counts():

@@ -19,7 +19,8 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
 _OURS = re.compile(r"t\d+|r\d+|h|louver_c\d+(_r)?|louver_numbers|louver_keys?|row_id")
-_PLACEHOLDER = re.compile(r"\$\d+|⟪\d+⟫")
+#: A placeholder, or what is in quotes, where there is none.
+_PLACEHOLDER = re.compile(r"""(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")|\$\d+|⟪\d+⟫""")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 
@@ -33,7 +34,7 @@ def check(sql: str, remote: RemoteQuery, tables: Mapping[int, Table], backend: B
     """
     known = _Known.of(remote, tables, backend)
     # Numbers are public where they stand; two placeholders would read as a dollar quote.
-    text = _PLACEHOLDER.sub("?", sql)
+    text = _PLACEHOLDER.sub(lambda match: match["quoted"] or "?", sql)
     tokens = lexer.tokens(text)
     if lexer.between(text, tokens):
         raise errors.make("internal.check", detail="a comment")

@@ -24,7 +24,7 @@ from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
 from louver.trusted.executor.postgres import copying, notify
-from louver.trusted.executor.session import Session
+from louver.trusted.executor.session import Session, outlasting
 from louver.trusted.planner.sql import lexer
 
 Rows = tuple[str, list[Described], list[Sent], int]
@@ -254,7 +254,7 @@ class Client:
                 copy.into.abort()
                 raise failed("57014", f"COPY from stdin failed: {reason}")
             try:
-                return f"COPY {copy.into.finish()}"
+                return f"COPY {copy.into.finish(outlasting)}"
             except errors.Error as error:
                 self._copy = copy
                 self._copy_failed(error)

@@ -101,12 +101,27 @@ def alter(
             postgres_forms.number(context, change, held)
             declarations.require_around(context, catalog, catalog.table(*working.key) or working)
             notices = _noticed(context, working, said)
-        comments.keep(context, catalog)
+        if working is not None or not _of_view(context, catalog, tokens, local=local):
+            comments.keep(context, catalog)
     return Answer(notices=notices)
 
 
 def _restarts(start: head.Head, action: Sequence[Token]) -> bool:
     return start.kind == "SEQUENCE" or any(keyword(token.text) == "RESTART" for token in action)
+
+
+def _of_view(context: Context, catalog: Catalog, tokens: Sequence[Token], *, local: bool) -> bool:
+    """Keep what a view gets beside its definition: the defaults of columns. Whether it does."""
+    if not (spoken().prints_objects and "DEFAULT" in {keyword(token.text) for token in tokens}):
+        return False
+    comments.keep(context, catalog, anew=True)
+    if local and context.local.schema.comments(temporary=True):
+        raise errors.make("sql.unsupported", statement="A default of a TEMP view's column")
+    for item in catalog.objects:
+        if item.kind == "COMMENT" and not item.sql.startswith("COMMENT "):
+            # No word of a change of the view would say it.
+            objects.require_no_draws(item.kind, item.sql)
+    return True
 
 
 def _require_path(context: Context, table: Table, action: Sequence[Token]) -> None:

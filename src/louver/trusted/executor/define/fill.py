@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot.tokens import Token
 
+from louver import errors
 from louver.names import keyword, quoted
 from louver.trusted.executor import storage
 from louver.trusted.executor.context import Context
+from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write.reads import names_of, tables_named
 from louver.trusted.vault.catalog import Table
+
+_NO_TYPE = "42704"
 
 
 def read(context: Context, table: Table) -> pa.Table | None:
@@ -54,5 +58,20 @@ def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:
     wanted = [context.local.arrow_field(type_).type for _, type_ in types]
     if [field.type for field in rows.schema] == wanted:
         return rows
-    sql = f"SELECT * FROM {quoted('louver_rows')}"
-    return context.local.finish({("", "louver_rows"): (types, rows)}, sql)
+    items = [quoted(name) for name, _ in types]
+    if spoken().prints_objects:
+        # The answer of a query has rows of a composite type as they are printed.
+        for position, (field, want) in enumerate(zip(rows.schema, wanted, strict=True)):
+            if pa.types.is_string(field.type) and not pa.types.is_string(want):
+                name, type_ = types[position]
+                items[position] = f"CAST({items[position]} AS {spoken().own_type(type_)})"
+                types[position] = name, "VARCHAR"
+    sql = f"SELECT {', '.join(items)} FROM {quoted('louver_rows')}"
+    try:
+        return context.local.finish({("", "louver_rows"): (types, rows)}, sql)
+    except errors.Error as error:
+        if error.sqlstate != _NO_TYPE or not context.local.statements.names_row_type(error):
+            raise
+        # A row of a table is a type where that table is declared, which the workspace does not do.
+        statement = "CREATE TABLE AS with whole rows of a table (list the columns)"
+        raise errors.make("sql.unsupported", statement=statement) from None

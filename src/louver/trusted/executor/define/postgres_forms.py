@@ -196,9 +196,6 @@ def require_temporary(context: Context, tokens: Sequence[Token]) -> None:
     words = [keyword(token.text) for token in tokens]
     if not context.local.dialect.prints_objects or words[0] not in ("CREATE", "ALTER"):
         return
-    if "DEFERRABLE" in words or "INITIALLY" in words:
-        # Each statement on them is a transaction of the local engine.
-        raise errors.make("sql.unsupported", statement="DEFERRABLE of a TEMP table")
     if words[0] == "CREATE":
         return
     _, at = head.names(tokens, 4 if words[2:4] == ["IF", "EXISTS"] else 2)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import fold, keyword, quoted
 from louver.trusted.executor import federation, select, storage, transaction
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
@@ -30,6 +30,7 @@ from louver.trusted.planner.sql import lexer, trees
 from louver.trusted.planner.write import grammar, relation, sequence_draws
 from louver.trusted.planner.write.reads import NOTHING, Held, Reads, names_of, reached, tables_named
 from louver.trusted.planner.write.values import unknown_rows
+from louver.trusted.vault.catalog import Table
 
 _BEFORE_NAME = frozenset(("INTO", "FROM", "TABLE", "IF", "EXISTS", "OR", "REPLACE", "IGNORE"))
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
@@ -189,12 +190,16 @@ def _changed(
     held, plain = _held(reads)
     answers = {
         (table.schema, table.name): (
-            [(column.name, column.type) for column in table.columns],
+            _columns(context, table),
             storage.whole(context.storage, table).drop_columns([storage.ROW_ID]),
         )
         for table in tables_named(context.catalog, words)
     }
     if context.in_transaction:
+        if home.temporary.deferrable()[1] and keyword(tokens[0].text) not in _DEFINES:
+            # Each statement is a transaction of the local engine, at whose end all is checked.
+            statement = "A change of TEMP tables with rules INITIALLY DEFERRED in a transaction"
+            raise errors.make("sql.unsupported", statement=statement)
         home.temporary.keep()
     rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
     transaction.keep_sequences(context, [*tokens, *definitions])
@@ -220,6 +225,22 @@ def _changed(
         return Answer()
     counted = rows.num_rows == 1 and rows.column_names == ["Count"]
     return Answer(affected=rows.column(0)[0].as_py() if counted else home.last_affected)
+
+
+def _columns(context: Context, table: Table) -> list[tuple[str, str]]:
+    """Names and types of a stored table's columns, for tables made of them: the catalog has a type
+    without its length.
+    """
+    columns = [(column.name, column.type) for column in table.columns]
+    if not context.local.dialect.prints_objects:
+        return columns
+    path = f"{quoted(table.schema)}.{quoted(table.name)}"
+    declared = dict(context.local.describe(f"SELECT * FROM {path}"))
+    return [
+        # The binder says of a domain the type that it is of.
+        (name, declared[name] if type_ == "VARCHAR" else type_)
+        for name, type_ in columns
+    ]
 
 
 def _require_types(

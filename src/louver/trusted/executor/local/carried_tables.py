@@ -43,6 +43,12 @@ class CarriedTables(ABC):
         """The folded names of temporary sequences, where these come along with the tables."""
         return frozenset()
 
+    def deferrable(self) -> tuple[bool, bool]:
+        """Whether some of their rules may be checked at the end of a transaction, and whether some
+        are, unless it is said otherwise.
+        """
+        return False, False
+
     def mentioned(self, words: set[str]) -> bool:
         """Whether some folded words name a temporary table."""
         return not self.names.isdisjoint(words)

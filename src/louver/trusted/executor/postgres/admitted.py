@@ -58,7 +58,9 @@ def require(
     own = word == "SELECT" and lock_clause.locks(tokens)
     if not locking and (own or lock_clause.within(tokens)):
         raise errors.make("postgres.refused", statement="SELECT FOR UPDATE within a statement")
-    if word not in _DECIDED or (word == "INSERT" and _is_of_constants(tokens)):
+    if word not in _DECIDED:
+        return
+    if word == "INSERT" and _is_numbered(text) and _is_of_constants(tokens):
         return
     shapes, local = context.state.cache(_Shapes), context.local
     now = (local.revision, context.catalog.path)
@@ -106,6 +108,11 @@ def require_query(context: Context, sql: str) -> None:
     if not tokens or keyword(tokens[0].text) not in _DECIDED:
         raise errors.make("postgres.refused", statement="A query of this form")
     require(context, text, tokens)
+
+
+def _is_numbered(text: lexer.Text) -> bool:
+    """Whether no placeholder is left out below another one, whose type PostgreSQL would ask for."""
+    return set(text.parameters) == set(range(1, len(set(text.parameters)) + 1))
 
 
 def _is_of_constants(tokens: Sequence[Token]) -> bool:

@@ -6,7 +6,7 @@ INSERT, all within one transaction. What goes out are the rows of a query, as it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from louver.trusted.vault.catalog import Table
 
 BATCH_BYTES = 8 * 1024 * 1024
 """Data of so many bytes is read at a time, and a row more."""
+Outlasting = Callable[[Context, Callable[[], int]], int]
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
 
 
@@ -110,21 +111,50 @@ class CopyIn:
         self._splitter = Splitter(form_of(statement.options), BATCH_BYTES)
         self._own = not context.in_transaction
         self._rows = self._batches = 0
-        if self._own:
-            transaction.begin(context)
-        transaction.fix(context)
+        if not self._own:
+            transaction.fix(context)
         context.state.copying = True
 
     def write(self, data: bytes) -> None:
         """Take data in."""
         for batch in self._splitter.add(data):
+            self._enter()
             self._send(batch)
 
-    def finish(self) -> int:
-        """The end of the data; the number of rows."""
+    def finish(self, outlasting: Outlasting) -> int:
+        """The end of the data; the number of rows. Data that is all still here is sent again where
+        others are faster, as any change is run again: by `session.outlasting`.
+        """
         rest = self._splitter.rest()
+        if self._own and not self._batches:
+            return outlasting(self._context, lambda: self._whole(rest))
         if rest or not self._batches:
             self._send(rest)
+        return self._end()
+
+    def _whole(self, data: bytes) -> int:
+        self._rows = 0
+        try:
+            self._enter()
+            self._send(data)
+            return self._end()
+        except BaseException as error:
+            if self._context.in_transaction:
+                transaction.rollback(self._context)
+            if isinstance(error, errors.Error) and error.code == "server.conflict":
+                raise errors.make("catalog.conflict") from error
+            raise
+
+    def _enter(self) -> None:
+        """Open the transaction of its own, not before there is something to send: the less others
+        do meanwhile.
+        """
+        if self._own and not self._context.in_transaction:
+            seen_state.refresh(self._context)
+            transaction.begin(self._context)
+            transaction.fix(self._context)
+
+    def _end(self) -> int:
         self._context.state.copying = False
         if self._own:
             transaction.commit(self._context)
@@ -141,7 +171,10 @@ class CopyIn:
 
     def _send(self, batch: bytes) -> None:
         context = self._context
-        table = context.catalog.tables[self._key]
+        table = context.catalog.tables.get(self._key)
+        if table is None:
+            _require_known(context, self._statement)
+            raise errors.make("catalog.conflict")
         rows = self._read(table, batch)
         self._batches += 1
         self._rows += rows.num_rows

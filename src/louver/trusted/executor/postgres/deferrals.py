@@ -16,7 +16,7 @@ from louver.names import fold
 from louver.trusted.executor import constraint_check, references, storage, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.local import ForeignKey
-from louver.trusted.executor.postgres.words import Words
+from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
@@ -81,6 +81,8 @@ def change(context: Context, text: lexer.Text, words: Words) -> None:
     is_deferred = words.takes("DEFERRED")
     if not context.in_transaction:
         return
+    if is_deferred and context.local.temporary.deferrable()[0]:
+        refuse("SET CONSTRAINTS … DEFERRED beside TEMP tables with DEFERRABLE rules")
     own = of(context)
     chosen = {
         key.path

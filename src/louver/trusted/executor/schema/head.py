@@ -11,7 +11,7 @@ from louver import errors
 from louver.names import fold, keyword, own_schemas
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
-from louver.trusted.vault.catalog import DATABASE
+from louver.trusted.vault.catalog import DATABASE, Catalog
 
 KINDS = ("TABLE", "VIEW", "INDEX", "SCHEMA", "TYPE", "SEQUENCE", "MACRO", "FUNCTION")
 _TEMPORARY = ("TEMP", "TEMPORARY", "LOCAL", "GLOBAL")
@@ -89,6 +89,17 @@ def refuse_reserved(*names_given: str) -> None:
     for name in names_given:
         if fold(name).startswith(RESERVED):
             raise errors.make("sql.reserved", name=name)
+
+
+def refuse_marks(catalog: Catalog) -> None:
+    """A name on the server that looks like the place of a constant would get the constant."""
+    for table in catalog.tables.values():
+        for name in (table.schema, table.name, *(c.name for c in table.columns if not c.encrypted)):
+            if not lexer.MARKS.isdisjoint(name):
+                statement = (
+                    f"The name {name}, with one of the signs {' '.join(sorted(lexer.MARKS))},"
+                )
+                raise errors.make("sql.unsupported", statement=statement)
 
 
 def collations(sql: str) -> dict[str, str]:

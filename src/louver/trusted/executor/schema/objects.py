@@ -18,7 +18,7 @@ from louver.trusted.vault.catalog import TEMPORARY, Catalog, HomeObject
 from louver.trusted.vault.types import with_collation
 
 _DRAWS = re.compile(r"\b(nextval|setval)\b", re.IGNORECASE)
-_UNSEEN = {"MACRO": "FUNCTION", "TYPE": "DOMAIN"}
+_UNSEEN = {"MACRO": "FUNCTION", "TYPE": "DOMAIN", "COMMENT": "default of a view's column"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ class Dialect:
     string: Callable[[str], str]
     #: the words of a text, where sqlglot's tokens of it are others
     words: Callable[[str, list[SqlToken]], list[SqlToken]] | None = None
+    #: all characters that are blanks, where the engine makes names of Unicode's others
+    blanks: str | None = None
     #: raises SqlglotError for trees that the engine may read otherwise, beside those operators
     require: Callable[[str, list[SqlToken], list[exp.Expr | None]], None] | None = None
     #: the catalog's name of a type that the engine prints

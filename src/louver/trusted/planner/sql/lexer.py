@@ -96,7 +96,9 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
         if _has_words(text):
             # The placeholders of what is prepared get their values later, by EXECUTE.
             keys = () if _PREPARE.match(text) else tuple(parameters)
-            statements.append(Text(text.strip(), "".join(plain).strip(), keys, dialect))
+            blanks = dialect.blanks
+            ends = text.strip(blanks), "".join(plain).strip(blanks)
+            statements.append(Text(*ends, keys, dialect))
         home.clear()
         plain.clear()
         parameters.clear()
@@ -169,7 +171,9 @@ _HIDES = re.compile(r"/\*|\$.*\$\Z", re.DOTALL)
 
 def _has_words(text: str) -> bool:
     """Whether a text holds more than comments and blanks."""
-    return any(piece.strip() for match, piece in lexemes(text) if not _is_comment(match, piece))
+    blanks = spoken().blanks
+    pieces = (piece for match, piece in lexemes(text) if not _is_comment(match, piece))
+    return any(piece.strip(blanks) for piece in pieces)
 
 
 def _is_comment(match: re.Match[str] | None, piece: str) -> bool:

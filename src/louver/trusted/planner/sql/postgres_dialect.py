@@ -24,6 +24,8 @@ _ALONE = rf"(?<![{_START}0-9$])"
 _ESCAPED = r"'(?:[^'\\]|\\.|'')*'"
 #: A string goes on behind a line's end, and its escapes go on with it.
 _CONTINUED = rf"(?:(?:[ \t\f\v]|--[^\r\n]*)*[\r\n](?:[ \t\n\r\f\v]|--[^\r\n]*[\r\n])*{_ESCAPED})*"
+#: What stands before a string that goes on with another one: blanks, comments and a line's end.
+_NEW_LINE = re.compile(r"(?:[ \t\f\v]|--[^\r\n]*)*[\r\n](?:[ \t\n\r\f\v]|--[^\r\n]*[\r\n])*")
 #: No group of placeholders that PostgreSQL does not have: `?` is an operator, `:` cuts arrays.
 _NEVER = "(?!)"
 
@@ -40,6 +42,10 @@ def _words(text: str, raw: list[Token]) -> list[Token]:
             token = _as(token, TokenType.STRING, _escapes(text[token.start + 2 : token.end]))
         elif start in "uU" and text[token.start + 1 : token.start + 2] == "&":
             token, size = _by_code_points(text, raw, position)
+        elif token.token_type == TokenType.STRING and start == "'":
+            token, size = _continued(text, raw, position)
+        elif token.token_type == TokenType.HEREDOC_STRING:
+            token = _as(token, TokenType.STRING, _between_dollars(text, token))
         results.append(token)
         position += size
     return results
@@ -56,6 +62,28 @@ def _require_whole(text: str, raw: list[Token], position: int) -> None:
         after = raw[position + 1]
         if text[after.start] == "'" and "\n" in text[raw[position].end : after.start]:
             raise TokenError("a string with escapes that is continued")
+
+
+def _continued(text: str, raw: list[Token], position: int) -> tuple[Token, int]:
+    """A string with those behind it that go on with it, and how many of sqlglot's it is."""
+    first = last = raw[position]
+    words, size = [first.text], 1
+    for token in raw[position + 1 :]:
+        gap = text[last.end + 1 : token.start]
+        if token.token_type != TokenType.STRING or text[token.start] != "'":
+            break
+        if _NEW_LINE.fullmatch(gap) is None:
+            break
+        last, size = token, size + 1
+        words.append(token.text)
+    return (first if size == 1 else _as(first, first.token_type, "".join(words), last.end)), size
+
+
+def _between_dollars(text: str, token: Token) -> str:
+    """What a dollar-quoted string says: all that stands between its tags, as it stands there."""
+    whole = text[token.start : token.end + 1]
+    size = whole.index("$", 1) + 1
+    return whole[size:-size]
 
 
 _SHORT = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9}
@@ -220,6 +248,7 @@ DIALECT = Dialect(
     own_type=postgres_types.own_type,
     schemas=OwnSchemas("public", "pg_temp", "pg_temp", database="", path_is_all=True),
     words=_words,
+    blanks=" \t\n\r\f\v",
     require=postgres_trees.require,
     require_names=postgres_names.require_distinct,
 )

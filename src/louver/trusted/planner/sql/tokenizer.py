@@ -7,9 +7,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
-from louver.trusted.planner.sql.dialect import spoken
+from louver.trusted.planner.sql.dialect import Dialect, spoken
 
 # What it warns of quotes the statement, with the values in it.
 logging.getLogger("sqlglot").disabled = True
@@ -19,6 +20,10 @@ _NUMBERS = (TokenType.NUMBER, TokenType.HEX_STRING, TokenType.BIT_STRING)
 #: What may look like the beginning of a dollar quote.
 _TAG = re.compile(r"\$\d+[^\s$]+\$")
 _FENCE = re.compile(r"/\*|\*/")
+#: Controls of ASCII that are blanks to Python.
+_CONTROL = re.compile(r"[\x1c-\x1f]")
+#: Where letters that no text has begin, which stand for blanks that are letters.
+_LETTERS = 0xF0000
 _HAS_BASE = re.compile("0[xXoObB]")
 
 
@@ -45,7 +50,7 @@ def tokenized(text: str) -> list[Token]:
 
 def _tokenized(text: str) -> list[Token]:
     dialect = spoken()
-    raw = list(dialect.sqlglot.tokenizer_class().tokenize(text))
+    raw = _raw(dialect, text)
     if dialect.words is not None:
         raw = dialect.words(text, raw)
     if dialect.split_number.search(text) is None:
@@ -68,6 +73,28 @@ def _tokenized(text: str) -> list[Token]:
         if end < token.end:
             return [*results, *(_moved(word, end + 1) for word in _tokenized(text[end + 1 :]))]
     return results
+
+
+def _raw(dialect: Dialect, text: str) -> list[Token]:
+    """Sqlglot's own tokens; what it takes for a blank and the engine for a letter is one."""
+    tokenizer = dialect.sqlglot.tokenizer_class()
+    if dialect.blanks is None or (text.isascii() and _CONTROL.search(text) is None):
+        return list(tokenizer.tokenize(text))
+    letters = {
+        ord(sign): chr(_LETTERS + ord(sign))
+        for sign in set(text)
+        if sign.isspace() and sign not in dialect.blanks
+    }
+    if not letters:
+        return list(tokenizer.tokenize(text))
+    if not set(letters.values()).isdisjoint(text):
+        raise TokenError("a blank beside the letter that stands for it")
+    back = {ord(letter): chr(sign) for sign, letter in letters.items()}
+    tokens = tokenizer.tokenize(text.translate(letters))
+    return [
+        _word(token, token.text.translate(back), token.start, token.end, token.token_type)
+        for token in tokens
+    ]
 
 
 def _number(text: str, token: Token) -> tuple[str, int]:

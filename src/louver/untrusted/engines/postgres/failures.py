@@ -63,7 +63,8 @@ def said(fields: dict[str, Any], address: str) -> errors.Error:
     if fields.get("detail"):
         detail += f": {fields['detail']}"
     if state == "0A000" and "cached plan must not change" in detail:
-        state = "42703"  # columns of another type: the table was made anew
+        # The table was made anew by another client: in a transaction the session cannot ask again.
+        state = "40001"
     code = next(
         (_CODES[state[:n]] for n in range(_LONGEST, 1, -1) if state[:n] in _CODES), "server.error"
     )

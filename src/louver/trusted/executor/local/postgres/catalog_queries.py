@@ -79,6 +79,9 @@ WHERE {_OURS} AND p.prokind IN ('f', 'p') AND NOT EXISTS (SELECT 1 FROM pg_depen
     WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype IN ('i', 'e'))
 ORDER BY p.oid
 """
+#: How the default of a view's column begins.
+OF_VIEW = "ALTER VIEW "
+#: What is said of an object beside its definition, which is of a view also a column's default.
 COMMENTS = f"""
 SELECT n.nspname::text, c.relname::text, format('COMMENT ON %s %s IS %L',
     CASE WHEN d.objsubid > 0 THEN 'COLUMN' WHEN c.relkind = 'v' THEN 'VIEW'
@@ -110,6 +113,11 @@ FROM pg_constraint AS k JOIN pg_description AS d ON d.objoid = k.oid
     AND d.classoid = 'pg_constraint'::regclass
 LEFT JOIN pg_class AS c ON c.oid = k.conrelid LEFT JOIN pg_type AS t ON t.oid = k.contypid
 JOIN pg_namespace AS n ON n.oid = coalesce(c.relnamespace, t.typnamespace) WHERE {_OURS}
+UNION ALL
+SELECT n.nspname::text, c.relname::text, format('{OF_VIEW}%s ALTER COLUMN %I SET DEFAULT %s',
+    {_PLACE}, a.attname, pg_get_expr(d.adbin, d.adrelid)), c.relpersistence = 't'
+{_FROM} JOIN pg_attrdef AS d ON d.adrelid = c.oid JOIN pg_attribute AS a ON a.attrelid = c.oid
+    AND a.attnum = d.adnum WHERE c.relkind = 'v' AND ({_OURS} OR {_IS_TEMPORARY})
 """
 RELATION = f"""
 SELECT c.oid {_FROM} WHERE {_SCHEMA} = $1 AND c.relname = $2

@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from louver import errors
 from louver.names import quoted
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.planner.sql import lexer
@@ -219,14 +218,10 @@ def view(connection: PostgresConnection, oid: int) -> str:
         connection,
         "SELECT CASE WHEN n.oid = pg_my_temp_schema() THEN 'pg_temp' ELSE n.nspname::text END,"
         " c.relname::text, pg_get_viewdef(c.oid),"
-        " array_to_string(c.reloptions, ', '), (SELECT count(*) FROM pg_attrdef"
-        " WHERE adrelid = c.oid) FROM pg_class AS c"
+        " array_to_string(c.reloptions, ', ') FROM pg_class AS c"
         " JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = $1",
         oid,
     )[0]
-    if row[4]:
-        # CREATE VIEW, which is what is stored, does not say it.
-        raise errors.make("sql.unsupported", statement="A default of a view's column")
     options = f" WITH ({row[3]})" if row[3] else ""
     query = _MARKS.sub(r"\1 TO \3 \2 DEFAULT \5 \4", row[2].rstrip("; "))
     return f"CREATE VIEW {path_of(row[0], row[1])}{options} AS {query}"

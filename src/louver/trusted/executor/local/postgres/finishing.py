@@ -22,7 +22,7 @@ from louver.trusted.executor.local.postgres.connection import (
 )
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.instances import path_instead
-from louver.trusted.executor.local.postgres.parameters import listed
+from louver.trusted.executor.local.postgres.parameters import listed, own_types, sent
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import name_words
 from louver.trusted.vault.catalog import HomeObject
@@ -122,7 +122,7 @@ def _run(
             raw.run(steps)
         _fill(workspace, answers, {key: targets[key] for key in many}, views, words)
         with translated(sql):
-            given = workspace.given(sql, parameters)
+            given = _given(workspace, binder, sql, own)
             limited += _indexes(workspace, binder, answers, targets, many, (sql, given))
             text = readable.as_text(raw, sql) if is_printed else sql
             return raw.run([*limited, (text, given), *last])[len(limited)]
@@ -131,6 +131,22 @@ def _run(
             if raw.state() != "idle":
                 raw.run([(text, []) for text in _undoing(within)])
         raise
+
+
+def _given(
+    workspace: PostgresConnection, binder: PostgresConnection, sql: str, values: list[Any]
+) -> list[Any]:
+    """Values as they are sent. A column of varchar is of text here, and PostgreSQL reads a value
+    beside it otherwise: the binder has the columns as they are declared.
+    """
+    if all(value is None or isinstance(value, str) for value in values):
+        return values
+    inferred = workspace.raw.describe(sql)[0]
+    own = own_types(values, inferred)
+    if any(own) and binder.raw.state() != "failed":
+        with suppress(errors.Error), binder.guarded(), translated(sql):
+            own = own_types(values, binder.raw.describe(sql)[0])
+    return sent(values, own)
 
 
 def _dropped(views: Sequence[HomeObject], targets: Mapping[Home, str]) -> list[str]:

@@ -292,7 +292,8 @@ class Plaintext:
         owners = {(i.kind, i.schema, i.name): i.table for i in items}
         owners |= {("SEQUENCE", i.schema, i.name): i.table for i in items if i.kind == "POSITION"}
         for schema, name, text, temporary in self.rows(catalog_queries.COMMENTS):
-            word = text.split(" ", 3)[2]
+            of_view = text.startswith(catalog_queries.OF_VIEW)
+            word = "VIEW" if of_view else text.split(" ", 3)[2]
             kinds = ("TABLE", "VIEW") if word == "COLUMN" else (_COMMENTED.get(word, word),)
             keys = [(kind, schema, name) for kind in kinds if (kind, schema, name) in owners]
             if keys and not temporary:

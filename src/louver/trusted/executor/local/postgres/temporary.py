@@ -52,6 +52,10 @@ WHERE c.relnamespace = pg_my_temp_schema() AND c.relname !~ '^louver_'
     AND refclassid = 'pg_class'::regclass AND deptype IN ('a', 'i') AND refobjsubid > 0)
 ORDER BY c.oid
 """
+_DEFERRABLE = (
+    "SELECT count(*) > 0, count(*) FILTER (WHERE condeferred) > 0 FROM pg_constraint"
+    " WHERE connamespace = pg_my_temp_schema() AND condeferrable"
+)
 
 
 class Instances(Protocol):
@@ -62,6 +66,9 @@ class Instances(Protocol):
 
     def remake_views(self) -> None:
         """Have the temporary views again that went with tables which were made anew."""
+
+    def forget_types(self) -> None:
+        """Forget what is known of types, and of statements, of the tables as they were."""
 
 
 class PostgresTemporary(CarriedTables):
@@ -152,6 +159,13 @@ class PostgresTemporary(CarriedTables):
         """See `CarriedTables`."""
         return any(fold(index) == name for index, _ in self.home.workspace.fetchall(_INDEXES))
 
+    def deferrable(self) -> tuple[bool, bool]:
+        """See `CarriedTables`."""
+        if not self.names:
+            return False, False
+        may, are = self.home.workspace.fetchall(_DEFERRABLE)[0]
+        return bool(may), bool(are)
+
     def keep(self) -> None:
         """See `CarriedTables`; a sequence that is dropped now may come back, and goes on then."""
         super().keep()
@@ -191,6 +205,7 @@ class PostgresTemporary(CarriedTables):
                 connection.execute(sql)
         self.names = frozenset(map(fold, tables))
         self.home.remake_views()
+        self.home.forget_types()
         for literal in self._positions():
             if (last := self._drawn.get(literal)) is not None:
                 # `currval` is known as well.
