@@ -22,7 +22,7 @@ from louver.trusted.executor import dispatch, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
-from louver.trusted.executor.postgres import copying, notify
+from louver.trusted.executor.postgres import copying, notify, setting
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
 
@@ -349,8 +349,8 @@ class Client:
 
 
 def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
-    """Settings that a client brings along; those that PostgreSQL's clients know nothing of are
-    ignored, like replication.
+    """Settings that a client brings along, also Louver's own; those that PostgreSQL's clients know
+    nothing of are ignored, like replication.
     """
     for name, value in parameters:
         name = fold(name)
@@ -362,6 +362,10 @@ def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
             continue
         session = client._session
         try:
-            session.execute("SELECT set_config($1, $2, false)", [name, value])
+            if name in setting.OWN:
+                quoted = value.replace("'", "''")
+                session.execute(f"SET {name} = '{quoted}'")
+            else:
+                session.execute("SELECT set_config($1, $2, false)", [name, value])
         except errors.Error as error:
             raise failed(str(fields_of(error, "")["sqlstate"]), error.message) from None
