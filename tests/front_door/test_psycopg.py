@@ -223,6 +223,11 @@ def test_settings_are_brought_along(door: Door) -> None:
     with door.connect(options=options) as con:
         assert con.execute("SHOW default_encryption").fetchall() == [("sealed",)]
         assert con.info.parameter_status("TimeZone") == "Asia/Tokyo"
+        for sql in ("RESET ALL", "SET default_encryption = none", "RESET default_encryption",
+                    "DISCARD ALL"):  # fmt: skip
+            con.execute(sql)
+            default = "none" if sql.startswith("SET") else "sealed"
+            assert con.execute("SHOW default_encryption").fetchall() == [(default,)]
     with pytest.raises(psycopg.OperationalError, match="default_encryption"):
         door.connect(options="-c default_encryption=it's")
 

@@ -30,13 +30,19 @@ class Target:
     enc: str
 
 
-def transcript(language: str, target: Target) -> list[str]:
-    """What the program prints; skips where its driver has not been fetched, but in CI."""
+def fetched(language: str) -> Path:
+    """The folder of a driver; skips where it has not been fetched, but in CI."""
     folder = _FETCHED / language
     if not folder.exists():
         if os.environ.get("CI"):
             pytest.fail(f"make drivers has not fetched {language}")
         pytest.skip(f"make drivers has not fetched {language}")
+    return folder
+
+
+def transcript(language: str, target: Target) -> list[str]:
+    """What the program prints."""
+    folder = fetched(language)
     done = subprocess.run(
         _command(language, folder, target), capture_output=True, text=True, timeout=_PATIENCE_S,
         check=False, env={**os.environ, "NODE_PATH": str(folder / "node_modules")},

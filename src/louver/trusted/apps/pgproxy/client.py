@@ -369,3 +369,6 @@ def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
                 session.execute("SELECT set_config($1, $2, false)", [name, value])
         except errors.Error as error:
             raise failed(str(fields_of(error, "")["sqlstate"]), error.message) from None
+    # A pool's RESET ALL must not have columns of later tables in plaintext.
+    state = client._session.context.state
+    state.begun_encryption = state.default_encryption
