@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -268,7 +269,6 @@ def terminals(
     """So many at once, each with its own connection and draws, after a time that does not count:
     transactions by name, the seconds that passed, and milliseconds by name.
     """
-    counts, spent, failures = Counter[str](), dict[str, list[float]](), list[Exception]()
     barrier, begun = threading.Barrier(count), list[float]()
     own = [
         Terminal(side.connect(), scale, number % scale.warehouses + 1, random.Random(number))
@@ -283,23 +283,22 @@ def terminals(
             barrier.wait()
             begun.append(time.perf_counter())
             terminal.run(time.perf_counter() + seconds)
-        except Exception as error:
-            failures.append(error)
+        except BaseException:
             barrier.abort()
+            raise
 
-    threads = [threading.Thread(target=run, args=(terminal,)) for terminal in own]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    passed = time.perf_counter() - min(begun, default=0.0)
+    with ThreadPoolExecutor(count) as pool:
+        runs = [pool.submit(run, terminal) for terminal in own]
+    failures = [failure for done in runs if (failure := done.exception()) is not None]
+    for failure in sorted(
+        failures, key=lambda error: isinstance(error, threading.BrokenBarrierError)
+    ):
+        raise failure
+    passed = time.perf_counter() - min(begun)
+    counts, spent = Counter[str](), dict[str, list[float]]()
     for terminal in own:
         terminal.con.close()
         counts.update(terminal.counts)
         for name, times in terminal.spent_ms.items():
             spent.setdefault(name, []).extend(times)
-    if failures:
-        raise next(
-            (f for f in failures if not isinstance(f, threading.BrokenBarrierError)), failures[0]
-        )
     return counts, passed, spent
