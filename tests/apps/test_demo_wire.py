@@ -1,4 +1,4 @@
-"""`louver demo wire`: psql's session beside the server's rows, which ends with all that it began."""
+"""`louver demo wire`: psql's session beside the server's rows."""
 
 from __future__ import annotations
 
