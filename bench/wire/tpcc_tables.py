@@ -145,7 +145,7 @@ def fill(side: Side, scale: Scale) -> None:
 
 def last_name(number: int) -> str:
     """The customer's name of a number below 1,000 (4.3.2.3)."""
-    return "".join(SYLLABLES[number // 10**place % 10] for place in (2, 1, 0))
+    return "".join(SYLLABLES[number // 10**digit % 10] for digit in (2, 1, 0))
 
 
 def _rows(name: str, scale: Scale) -> Iterator[Row]:
@@ -162,7 +162,13 @@ def _rows(name: str, scale: Scale) -> Iterator[Row]:
             )
     for w in range(1, scale.warehouses + 1):
         if name == "warehouse":
-            yield w, f"w{w}", *_place(chance), _tax(chance), 10 * scale.customers * scale.districts
+            yield (
+                w,
+                f"w{w}",
+                *_address(chance),
+                _tax(chance),
+                10 * scale.customers * scale.districts,
+            )
         elif name == "stock":
             for i in range(1, scale.items + 1):
                 infos = [f"dist {n:019}" for n in range(10)]
@@ -176,11 +182,11 @@ def _of_district(
 ) -> Iterator[Row]:
     count = scale.customers
     if name == "district":
-        yield d, w, f"d{d}", *_place(chance), _tax(chance), 10 * count, count + 1
+        yield d, w, f"d{d}", *_address(chance), _tax(chance), 10 * count, count + 1
     elif name == "customer":
         for c in range(1, count + 1):
             credit = "BC" if chance.random() < 0.1 else "GC"
-            yield (c, d, w, f"first {c}", "OE", last_name((c - 1) % 1000), *_place(chance),
+            yield (c, d, w, f"first {c}", "OE", last_name((c - 1) % 1000), *_address(chance),
                    f"{c:016}", now, credit, 50_000, _tax(chance), -10, 10, 1, 0,
                    _text(chance))  # fmt: skip
     elif name == "history":
@@ -209,7 +215,7 @@ def _orders(name: str, scale: Scale, now: datetime, w: int, d: int) -> Iterator[
                    amount, "dist")  # fmt: skip
 
 
-def _place(chance: random.Random) -> Sequence[str]:
+def _address(chance: random.Random) -> Sequence[str]:
     number = chance.randint(1, 9999)
     return f"street {number}", f"house {number}", f"city {number % 97}", "NY", f"{number:04}11111"
 
