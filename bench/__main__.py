@@ -25,6 +25,7 @@ SECTIONS = {
     "oltp-large": "bench.oltp.large",
     "postgres": "bench.postgres.section",
     "postgres-tpch": "bench.postgres.analytical",
+    "wire": "bench.wire.section",
     "range": "bench.ranges",
     "load": "bench.load",
     "sdb": "bench.sdb",

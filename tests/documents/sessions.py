@@ -8,6 +8,7 @@ import os
 import queue
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 from tests.documents.pages import Step
+from tests.front_door.drivers import fetched
 from tests.postgres import servers
 from tests.sources import ROOT
 
@@ -24,7 +26,7 @@ _SENTINEL = "louver-documents-end"
 _TIMEOUT_S = 120
 #: How long a service without a stated output is waited for, when it is recorded.
 _SILENCE_S = 5.0
-_PORT = re.compile(r"(?<=127\.0\.0\.1:)7\d\d\d\b")
+_PORT = re.compile(r"""(?:(?<=127\.0\.0\.1:)|(?<="PORT": "))7\d\d\d\b""")
 #: How a failed command of Louver begins its message.
 _FAILED = ("louver: ", "error: ")
 
@@ -76,6 +78,30 @@ class Terminal:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait(_TIMEOUT_S)
+
+
+#: Pages of drivers of other languages, which `make drivers` fetches.
+LANGUAGES = {"connect-jdbc": "java", "connect-pgx": "go", "connect-node-postgres": "node"}
+
+
+def _of_language(language: str, folder: Path, path: str) -> dict[str, str]:
+    """A page's folder has the driver, as if the user had installed it there."""
+    source = fetched(language)
+    if language == "java":
+        (folder / "postgresql.jar").symlink_to(source / "postgresql.jar")
+    elif language == "node":
+        (folder / "node_modules").symlink_to(source / "node_modules")
+    else:
+        for name in ("go.mod", "go.sum"):
+            shutil.copy(ROOT / "tests/front_door/drivers/go" / name, folder)
+    programs = [str(Path(shutil.which(name) or "").parent) for name in LANGUAGES.values()]
+    environment = {"PATH": os.pathsep.join([path, *programs])}
+    if language == "go":
+        for name in ("GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS"):
+            done = subprocess.run(["go", "env", name], capture_output=True, text=True, check=True)
+            environment[name] = done.stdout.strip()
+        environment["GOTOOLCHAIN"] = "local"
+    return environment
 
 
 #: Executes blocks of Python from stdin, each a JSON string, and prints their output as JSON.
@@ -130,8 +156,11 @@ class Session:
     def __init__(self, folder: Path, page: str = "") -> None:
         self._folder = folder
         self._environment = _environment(folder)
-        if Path(page).name in ("postgres.md", "front-door.md"):
+        name = Path(page).stem
+        if name in ("postgres", "front-door") or name.startswith("connect-"):
             self._environment |= servers.environment(self._environment["PATH"])
+        if name in LANGUAGES:
+            self._environment |= _of_language(LANGUAGES[name], folder, self._environment["PATH"])
         self._terminal = Terminal(folder, self._environment)
         self._interpreter: Interpreter | None = None
         self._ports: dict[str, str] = {}

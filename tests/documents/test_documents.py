@@ -19,7 +19,9 @@ PAGES = [
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/concepts").glob("*.md")),
 ]
 #: tests/package/test_install.py installs, in a bare environment.
-_INSTALLATION = re.compile(r"(pip install|make|git clone|cd|python3 -m venv|\.) .*|")
+_INSTALLATION = re.compile(
+    r"(pip install|npm install|go get|make|git clone|cd|python3 -m venv|\.) .*|"
+)
 
 
 @pytest.mark.thirds

@@ -217,6 +217,21 @@ def test_settings_are_told(con: psycopg.Connection[Any]) -> None:
     con.execute("RESET ALL")
 
 
+def test_settings_are_brought_along(door: Door) -> None:
+    """Also Louver's own, for programs that know nothing of ENC."""
+    options = "-c default_encryption=sealed -c timezone=Asia/Tokyo"
+    with door.connect(options=options) as con:
+        assert con.execute("SHOW default_encryption").fetchall() == [("sealed",)]
+        assert con.info.parameter_status("TimeZone") == "Asia/Tokyo"
+        for sql in ("RESET ALL", "SET default_encryption = none", "RESET default_encryption",
+                    "DISCARD ALL"):  # fmt: skip
+            con.execute(sql)
+            default = "none" if sql.startswith("SET") else "sealed"
+            assert con.execute("SHOW default_encryption").fetchall() == [(default,)]
+    with pytest.raises(psycopg.OperationalError, match="default_encryption"):
+        door.connect(options="-c default_encryption=it's")
+
+
 def test_a_refusal_has_a_code_and_says_what_to_do(con: psycopg.Connection[Any]) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
         con.execute("CREATE RULE r AS ON INSERT TO p DO NOTHING")

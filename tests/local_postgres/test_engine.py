@@ -217,6 +217,7 @@ def test_the_time_stands_still(open_engine: Open) -> None:
     sql = "SELECT now() AS n"
     moving = engine.finish({}, sql).to_pylist(), engine.finish({}, sql).to_pylist()
     assert moving[0] != moving[1]
+    revision = engine.revision
     engine.fix_time(datetime.now(UTC))
     still = engine.finish({}, sql), engine.finish({("", "r"): (_COLUMNS, rows((1, "x")))}, sql)
     assert still[0].to_pylist() == still[1].to_pylist()
@@ -238,6 +239,8 @@ def test_the_time_stands_still(open_engine: Open) -> None:
     engine.release_time()
     assert engine.finish({}, sql).to_pylist() != still[0].to_pylist()
     assert engine.describe("SELECT * FROM u") == [("id", "integer")]
+    # No name has another meaning, so statements that are remembered hold.
+    assert engine.revision == revision
     # An engine that is made anew does not know of it.
     engine.fix_time(datetime.now(UTC))
     engine.rebuild(Catalog("00" * 16))

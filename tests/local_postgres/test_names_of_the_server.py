@@ -31,9 +31,15 @@ def test_the_database(twin: PostgresTwin) -> None:
         "SELECT table_catalog FROM information_schema.columns"
         " WHERE table_catalog = current_database() AND column_name = 'a'",
         "SELECT current_database() FROM t",
+        "SELECT CURRENT_CATALOG",
+        "SELECT current_catalog AS name FROM t",
+        "SELECT (SELECT current_catalog) FROM t",
         "SELECT current_database() FROM t WHERE b = 'x' AND current_database() <> b",
     ):
         assert twin.on_louver(sql).rows == [(name,)], sql
+    cursor = twin.louver.execute("SELECT current_catalog, 'current_catalog'")
+    assert [column[0] for column in cursor.description] == ["current_catalog", "?column?"]
+    assert cursor.fetchall() == [(name, "current_catalog")]
 
 
 def test_the_user_is_that_of_the_url(twin: PostgresTwin) -> None:

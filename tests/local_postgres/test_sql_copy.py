@@ -189,6 +189,22 @@ def test_rows_of_later_batches_repeat_no_key(
     assert clean.louver.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
 
 
+@pytest.mark.parametrize("options", ["(FREEZE)", "(FREEZE on, FORMAT csv)", "(NULL '', freeze 1)"])
+def test_rows_may_be_frozen_in_a_transaction(clean: PostgresTwin, options: str) -> None:
+    """PostgreSQL takes it for a table that the transaction has made or truncated, as pgbench does;
+    without a transaction it is PostgreSQL's error.
+    """
+    sql = f"COPY t (id) FROM STDIN WITH {options}"
+    with pytest.raises(errors.Error) as error, clean.louver.cursor().copy(sql) as copy:
+        copy.write(b"1\n")
+    assert error.value.sqlstate == "55000"
+    clean.louver.execute("BEGIN")
+    with clean.louver.cursor().copy(sql) as copy:
+        copy.write(b"1\n2\n")
+    clean.louver.execute("COMMIT")
+    assert clean.on_louver("SELECT id FROM t ORDER BY id").rows == [(1,), (2,)]
+
+
 @pytest.mark.parametrize("options", ["", "CSV", "CSV QUOTE 'q' ESCAPE 'e'", "CSV HEADER"])
 def test_batches_are_the_data(options: str) -> None:
     random = generator(f"batches {options}")

@@ -55,7 +55,7 @@ def twin() -> Iterator[PostgresTwin]:
     "DELETE FROM t WHERE ctid = '(0,1)'", "UPDATE t SET a = 'k' WHERE xmin::text = '1'",
     "INSERT INTO t VALUES (77) RETURNING ctid", "SELECT (SELECT max(cmin::text) FROM t)",
     # the private database's name
-    "SELECT CURRENT_CATALOG", "SELECT a FROM t WHERE a > current_catalog",
+    "SELECT 1, CURRENT_CATALOG", "SELECT a FROM t WHERE a > current_catalog",
     "UPDATE t SET a = CURRENT_CATALOG", "ALTER TABLE t ALTER a SET DEFAULT CURRENT_CATALOG",
     "CREATE TABLE other (a text ENC DEFAULT Current_Catalog)",
     "CREATE TEMP TABLE other (a text DEFAULT CURRENT_CATALOG)",

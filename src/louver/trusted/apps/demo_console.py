@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from louver import errors
@@ -59,6 +60,13 @@ class Console:
             ) or [""]:
                 self.say(f"  {part}", style)
 
+    def beside(self, left: Sequence[str], right: Sequence[str]) -> None:
+        """Two texts side by side, each in half of the width: lines are broken, of tables cut."""
+        half = (self.width - 3) // 2
+        folded = [part for line in left for part in _folded(line, half)]
+        for ours, theirs in zip_longest(folded, right, fillvalue=""):
+            self.say(f"{ours:<{half}} │ {_cut(theirs, half)}".rstrip())
+
     def answer(self, relation: Relation) -> None:
         """The rows of a query as a table."""
         for line in relation.text(max_width=self.width - 2).splitlines():
@@ -70,6 +78,16 @@ class Console:
             raise errors.make("internal", detail=f"an answer differs from {whose}'s")
         mark = terminal.styled("equal", "green")
         self.say(f"  {mark} to {whose}'s answer{rest}\n")
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _folded(line: str, width: int) -> list[str]:
+    if len(line) <= width or " | " in line or "-+-" in line:
+        return [_cut(line, width)]
+    return textwrap.wrap(line, width, subsequent_indent="  ")
 
 
 def same(mine: Sequence[Sequence[Any]], theirs: Sequence[Sequence[Any]]) -> bool:
@@ -142,6 +160,6 @@ def _announcement(process: subprocess.Popen[str]) -> dict[str, Any]:
         announcement: dict[str, Any] = json.loads(line)
         if not announcement.get("ok"):
             break
-        if "address" in announcement or "url" in announcement:
+        if not announcement.keys().isdisjoint(("address", "url", "listen")):
             return announcement
     raise errors.make("internal", detail=f"a service did not start: {line.strip()}")

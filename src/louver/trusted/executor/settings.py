@@ -116,7 +116,8 @@ def change(context: Common, text: lexer.Text) -> Answer:
         return Answer()
     if name in _NEW_TABLES and isinstance(context, Context):
         if name == _ENCRYPTION:
-            context.state.default_encryption = _profile(value)
+            state = context.state
+            state.default_encryption = state.begun_encryption if value is None else _profile(value)
         else:
             context.state.counts = value is not None and _switch(name, value)
         return Answer()
@@ -178,10 +179,10 @@ def _changed(before: PlannerSettings, name: str, value: str | None) -> PlannerSe
     return replace(before, link=replace(before.link, latency_ms=latency_ms))
 
 
-def _profile(value: str | None) -> str:
-    """A value of default_encryption; the default without one."""
+def _profile(value: str) -> str:
+    """A value of default_encryption."""
     known = (NO_DEFAULT, *profiles())
-    word = NO_DEFAULT if value is None else fold(value.strip("'\" "))
+    word = fold(value.strip("'\" "))
     if word not in known:
         raise errors.make("setting.value", name=_ENCRYPTION, value=value, known=", ".join(known))
     return word

@@ -137,6 +137,8 @@ class State:
     aborted: bool = False
     #: the profile of new columns of which nothing is said; "none" leaves them plain
     default_encryption: str = "none"
+    #: what RESET makes of it: what a client of the front door has begun with
+    begun_encryption: str = "none"
     #: whether tables that are created now are counted
     counts: bool = False
     #: whether the session was told that a table is all plain

@@ -5,6 +5,7 @@ queries, and compares every answer with plaintext DuckDB. `louver demo lake` doe
 encrypted Iceberg table that a separate process prunes by token. `louver demo splinter` sends
 private questions to two providers of public flights and shows what each provider saw. `louver demo
 postgres` starts a PostgreSQL server of its own, shows what it stores and learns, and stops it.
+`louver demo wire` puts the front door before such a server: psql beside the server's rows.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from louver.trusted.apps import terminal
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "what", nargs="?", choices=("database", "lake", "splinter", "postgres"),
+        "what", nargs="?", choices=("database", "lake", "splinter", "postgres", "wire"),
         default="database",
         help="database (the default); lake: an Iceberg table behind a pruning service; "
         "splinter: private questions to two providers of public data; "
-        "postgres: a PostgreSQL server that is started for it",
+        "postgres: a PostgreSQL server that is started for it; "
+        "wire: psql before such a server, through the front door",
     )  # fmt: skip
     parser.add_argument(
         "--keep",
@@ -52,15 +54,16 @@ def run(options: argparse.Namespace) -> int:
     from louver.trusted.apps.demo.lake import LakeDemonstration
     from louver.trusted.apps.demo.postgres import PostgresDemonstration
     from louver.trusted.apps.demo.splinter import SplinterDemonstration
+    from louver.trusted.apps.demo.wire import WireDemonstration
 
     # The demonstration prints leakage itself.
     warnings.simplefilter("ignore", errors.LeakageWarning)
     start = time.perf_counter()
     kinds: dict[str, Any] = {
         "database": Demonstration, "lake": LakeDemonstration, "splinter": SplinterDemonstration,
-        "postgres": PostgresDemonstration,
+        "postgres": PostgresDemonstration, "wire": WireDemonstration,
     }  # fmt: skip
-    if options.keep and options.what == "postgres":
+    if options.keep and options.what in ("postgres", "wire"):
         raise errors.make("usage", detail="--keep has no use here: the server's data ends with it")
     kind = kinds[options.what]
     with folder(options.keep) as directory:
@@ -74,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
         farewell(options.keep)
     elif options.what == "postgres":
         terminal.out("docs/guides/postgres.md: the same on a PostgreSQL server of yours")
+    elif options.what == "wire":
+        terminal.out("docs/guides/front-door.md: the same with clients and a server of yours")
     elif options.keep and options.what == "lake":
         url = f"lake:///{options.keep}/warehouse"
         terminal.out(f"louver -u {url} -k {options.keep}/demo.louverkey sql: a shell on the table")

@@ -23,7 +23,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
-from louver.trusted.executor.postgres import copying, notify
+from louver.trusted.executor.postgres import copying, notify, setting
 from louver.trusted.executor.session import Session, outlasting
 from louver.trusted.planner.sql import lexer
 
@@ -360,8 +360,8 @@ class Client:
 
 
 def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
-    """Settings that a client brings along; those that PostgreSQL's clients know nothing of are
-    ignored, like replication.
+    """Settings that a client brings along, also Louver's own; those that PostgreSQL's clients know
+    nothing of are ignored, like replication.
     """
     for name, value in parameters:
         name = fold(name)
@@ -373,6 +373,13 @@ def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
             continue
         session = client._session
         try:
-            session.execute("SELECT set_config($1, $2, false)", [name, value])
+            if name in setting.OWN:
+                quoted = value.replace("'", "''")
+                session.execute(f"SET {name} = '{quoted}'")
+            else:
+                session.execute("SELECT set_config($1, $2, false)", [name, value])
         except errors.Error as error:
             raise failed(str(fields_of(error, "")["sqlstate"]), error.message) from None
+    # A pool's RESET ALL must not have columns of later tables in plaintext.
+    state = client._session.context.state
+    state.begun_encryption = state.default_encryption

@@ -75,7 +75,23 @@ def parse(context: Context, sql: str) -> Statement:
         words.needs("TO")
     if not words.takes("STDIN" if reads else "STDOUT"):
         refuse("COPY of files and programs, which would be the private PostgreSQL's machine's,")
-    return Statement(texts[0], schema, name, columns, query, reads, words.rest())
+    options = words.rest()
+    if reads and context.in_transaction:
+        options = _thawed(options)
+    return Statement(texts[0], schema, name, columns, query, reads, options)
+
+
+def _thawed(options: str) -> str:
+    """Options without FREEZE, which a table that its transaction has made or truncated may have:
+    the private PostgreSQL's was made before.
+    """
+    tokens = lexer.tokens(options)
+    for before, token, behind in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        if fold(token.text) == "freeze" and before.text in ("(", ","):
+            is_bare = behind is None or behind.text in (",", ")")
+            end = token if is_bare or behind is None else behind
+            return f"{options[: token.start]}FREEZE off{options[end.end + 1 :]}"
+    return options
 
 
 def form_of(options: str) -> Format:

@@ -141,10 +141,12 @@ def reworded(
 def _selecting(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
-    from louver.trusted.executor.postgres import select_into, session_views
+    from louver.trusted.executor.postgres import catalog_word, select_into, session_views
 
     before = text
-    if select_into.may_be(text.home):
+    if catalog_word.is_named(text.home):
+        text = catalog_word.written_out(text, tokens)
+    elif select_into.may_be(text.home):
         text = select_into.written_out(text, tokens)
     elif session_views.are_named(text.home):
         text = session_views.written_out(context, text, tokens)

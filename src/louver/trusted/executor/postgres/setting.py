@@ -31,7 +31,8 @@ from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_types import own_type
 
-_OWN = frozenset(item.name for item in louver_settings.SETTINGS) - options.NAMES
+#: Settings of Louver's own.
+OWN = frozenset(item.name for item in louver_settings.SETTINGS) - options.NAMES
 #: Settings that say how values are read and written, how long a statement may take, and the like.
 _FREE = frozenset((
     given.PATH, "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output",
@@ -84,7 +85,7 @@ def change(
     name, rest = _named(words)
     if not name:
         return Answer()  # there is no other role
-    if name in _OWN:
+    if name in OWN:
         if local:
             refuse(f"SET LOCAL {name}")
         return louver_settings.change(context, text)
@@ -176,7 +177,7 @@ def _reset(context: Context, words: Words) -> None:
         while words.takes("."):
             name += "." + fold(words.name())
     words.ends()
-    if name in _OWN:
+    if name in OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
         return
     if "." not in name and not context.local.statements.has_setting(name):
@@ -190,7 +191,7 @@ def reset_all(context: Context) -> None:
     """RESET ALL, and Louver's own settings."""
     given.restore(context, given.Given())
     control.take_default(context, Modes("READ COMMITTED", read_only=False))
-    for name in _OWN:
+    for name in OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
 
 
@@ -207,7 +208,7 @@ def show(
         name = "timezone"
     else:
         name = fold(words.name())
-        if name in _OWN:
+        if name in OWN:
             words.ends()
             answer = louver_settings.value(context, name)
             rows = pa.nulls(0, pa.string()) if answer is None else answer.rows

@@ -123,7 +123,7 @@ class PostgresSettings(PostgresInstances):
             connection.execute("BEGIN")
             connection.is_guarded = True
         self._time_is_fixed = True
-        self.forget_types()
+        self._values.clear()
 
     def is_fit(self) -> bool:
         """See `Lifecycle`; the transactions of a time that is fixed stay, with what was declared in
@@ -147,7 +147,7 @@ class PostgresSettings(PostgresInstances):
             for connection in self.instances:
                 connection.is_guarded = False
                 connection.execute("COMMIT")
-            self.forget_types()
+            self._values.clear()
 
     def set_variable(self, name: str, rows: pa.Table, type_: str) -> None:
         """See `Settings`."""
