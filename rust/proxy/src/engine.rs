@@ -133,7 +133,7 @@ pub trait Canceller: Send + Sync {
 /// Runs the statements of one client, one after the other.
 pub trait Engine {
     /// How it knows a prepared statement.
-    type Handle;
+    type Handle: Send;
 
     /// The settings that clients are told of, as they are now.
     fn settings(&mut self) -> Vec<(String, String)>;
@@ -223,6 +223,9 @@ pub trait Engine {
 
     /// What stops the statement that runs.
     fn canceller(&self) -> Arc<dyn Canceller>;
+
+    /// The client has what it asked for, and is outside of a transaction.
+    fn rest(&mut self) {}
 }
 
 /// Opens an engine for each client.

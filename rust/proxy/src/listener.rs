@@ -2,6 +2,7 @@
 
 use crate::engine::{Canceller, Engine, Opener};
 use crate::error::{Error, Result};
+use crate::greetings::Greetings;
 use crate::reply;
 use crate::session::Session;
 use crate::socket::{Client, Stream};
@@ -23,6 +24,8 @@ use std::time::{Duration, Instant};
 const LONG_SECRET: usize = 32;
 /// Stack of a client's thread. The planner needs most of it.
 const STACK_BYTES: usize = 16 << 20;
+/// So many connections may be greeted at a time, or as many as there may be clients.
+const FEWEST_GREETINGS: usize = 64;
 
 /// Where a server listens.
 pub enum Address {
@@ -66,6 +69,7 @@ struct Shared<O> {
     processes: AtomicU32,
     /// Signalled when a client has gone.
     gone: (Mutex<usize>, Condvar),
+    greeting: Greetings,
 }
 
 /// Clients and what serves them.
@@ -99,6 +103,7 @@ impl<O: Opener + 'static> Server<O> {
             running: Mutex::default(),
             processes: AtomicU32::new(1),
             gone: (Mutex::new(0), Condvar::new()),
+            greeting: Greetings::default(),
         };
         Ok(Self {
             listening,
@@ -168,31 +173,37 @@ impl<O: Opener + 'static> Server<O> {
             return;
         };
         let shared = Arc::clone(&self.shared);
-        shared.counts.clients.fetch_add(1, Ordering::SeqCst);
+        let most = shared.most_clients.max(FEWEST_GREETINGS);
+        let Ok(number) = shared.greeting.begin(&stream, most) else {
+            shared.counts.refused.fetch_add(1, Ordering::SeqCst);
+            return;
+        };
         let builder = std::thread::Builder::new().name("client".to_owned());
         let spawned = builder.stack_size(STACK_BYTES).spawn({
             let shared = Arc::clone(&shared);
             move || {
                 // A mistake of ours must not be the end of others.
-                let served = std::panic::AssertUnwindSafe(|| shared.serve(stream));
+                let served = std::panic::AssertUnwindSafe(|| shared.serve(stream, number));
                 let _ = std::panic::catch_unwind(served);
-                shared.has_gone();
+                shared.greeting.end(number);
             }
         });
         if spawned.is_err() {
             shared.counts.refused.fetch_add(1, Ordering::SeqCst);
-            shared.has_gone();
+            shared.greeting.end(number);
         }
     }
 }
 
 impl<O: Opener> Shared<O> {
-    fn serve(&self, stream: Stream) {
+    fn serve(&self, stream: Stream, number: u64) {
         let opened = greet(stream, &self.options);
+        self.greeting.end(number);
         match opened {
             Ok(Opened::Cancel { process, secret }) => self.cancel(process, &secret),
             Ok(Opened::Session(client, greeting)) => {
                 self.counts.greeted.fetch_add(1, Ordering::SeqCst);
+                let _client = Counted::of(self);
                 // Whom the client is lost to, nobody is left to tell.
                 let _ = self.session(client, &greeting);
             }
@@ -282,6 +293,22 @@ impl<O: Opener> Shared<O> {
             let waited = self.gone.1.wait_timeout(times, end - now);
             times = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+/// A client that is counted for as long as this lasts, however it ends.
+struct Counted<'a, O: Opener>(&'a Shared<O>);
+
+impl<'a, O: Opener> Counted<'a, O> {
+    fn of(shared: &'a Shared<O>) -> Self {
+        shared.counts.clients.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl<O: Opener> Drop for Counted<'_, O> {
+    fn drop(&mut self) {
+        self.0.has_gone();
     }
 }
 

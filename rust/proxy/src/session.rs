@@ -255,6 +255,10 @@ impl<'a, E: Engine> Session<'a, E> {
             }
         }
         reply::ready(&mut self.client.output, status);
+        if status == b'I' {
+            // Before it is sent: a slow reader keeps nobody waiting.
+            self.engine.rest();
+        }
         self.client.flush()
     }
 

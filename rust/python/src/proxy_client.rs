@@ -5,7 +5,7 @@ use crate::proxy_reads::Read;
 use crate::proxy_values::{columns, failure, fields, rows};
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, Done, Engine, Fields, Kind, Outcome, Statement, Values,
+    Canceller, Column, CopyForm, Done, Engine, Fields, Kind, Lent, Outcome, Statement, Values,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -23,6 +23,30 @@ pub(crate) struct Client {
     generation: u64,
     listens: bool,
     notices: Vec<Fields>,
+    /// The user and the settings that it has; 0 of none.
+    stamp: u64,
+    /// Whether Python has done something since a client came in.
+    touched: bool,
+}
+
+/// A client that takes its settings along from one engine to another.
+pub(crate) struct Guest {
+    object: Py<PyAny>,
+    /// The same as of others with the same user and settings; 0 where they are not known yet.
+    stamp: u64,
+    /// Whether it knows numbers of the one engine that it has.
+    pinned: bool,
+}
+
+impl Guest {
+    /// Of such an object of Python's.
+    pub(crate) fn new(object: Py<PyAny>) -> Self {
+        Self {
+            object,
+            stamp: 0,
+            pinned: false,
+        }
+    }
 }
 
 struct Cancelling(Py<PyAny>);
@@ -46,6 +70,8 @@ impl Client {
             generation: 0,
             listens: false,
             notices: Vec::new(),
+            stamp: 0,
+            touched: false,
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
@@ -58,6 +84,7 @@ impl Client {
         call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Done<T> {
         let object = self.object.bind(py).clone();
+        self.touched = true;
         let done = call(&object).map_err(|error| failure(py, &error));
         let after = self.after(&object);
         match (done, after) {
@@ -276,6 +303,43 @@ impl Engine for Client {
 
     fn canceller(&self) -> Arc<dyn Canceller> {
         Arc::clone(&self.canceller) as Arc<dyn Canceller>
+    }
+}
+
+impl Lent for Client {
+    type Visitor = Guest;
+
+    fn enter(&mut self, guest: &mut Guest) -> Done<()> {
+        if guest.stamp == 0 || guest.stamp != self.stamp {
+            self.stamp = 0;
+            let object = &guest.object;
+            guest.stamp = Python::attach(|py| {
+                self.call(py, |o| o.call_method1("enter", (object,))?.extract())
+            })?;
+            self.stamp = guest.stamp;
+        }
+        self.touched = false;
+        Ok(())
+    }
+
+    fn leave(&mut self, guest: &mut Guest) -> Done<bool> {
+        if !self.touched {
+            return Ok(guest.pinned);
+        }
+        let object = &guest.object;
+        let (stamp, pinned) = Python::attach(|py| {
+            self.call(py, |o| o.call_method1("leave", (object,))?.extract())
+        })?;
+        (guest.stamp, self.stamp, guest.pinned) = (stamp, stamp, pinned);
+        self.notices.clear();
+        Ok(pinned)
+    }
+
+    fn reset(&mut self) -> bool {
+        self.stamp = 0;
+        let done = Python::attach(|py| self.call(py, |o| o.call_method0("reset")?.extract()));
+        self.notices.clear();
+        done.unwrap_or(false)
     }
 }
 

@@ -14,10 +14,11 @@ from typing import Any
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import given_values, reading, tags
+from louver.names import keyword
+from louver.trusted.apps.pgproxy import given_values, reading, tags, visitors
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
-from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, reporting
+from louver.trusted.apps.pgproxy.failures import Fields, failed, reporting
+from louver.trusted.apps.pgproxy.visitors import Visitor
 from louver.trusted.executor import dispatch, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
@@ -44,12 +45,13 @@ class _Copying:
 
 
 class Client:
-    """Runs the statements of one client."""
+    """Runs the statements of one client, or of one after the other."""
 
-    def __init__(self, session: Session, user: str) -> None:
-        """Over a session that no other client has."""
+    def __init__(self, session: Session, user: str = "", *, shared: bool = False) -> None:
+        """Over a session that no other client has, or that is ``shared`` by transactions."""
         self._session, self._context = session, session.context
-        self._wire, self._user = Wire(self._context.local), user
+        self._wire, self._user, self._shared = Wire(self._context.local), user, shared
+        self._wire.numbers_tables = not shared
         self.text = ""
         self._describing = Describing(session, self._wire)
         self._notices: list[Fields] = []
@@ -104,6 +106,8 @@ class Client:
         self.text = prepared.sql
         if prepared.kind == "empty":
             return None
+        if self._shared:
+            visitors.require_shared(prepared.tokens)
         if prepared.kind == "copies":
             return self._begin_copy(prepared)
         if prepared.kind in ("begins", "controls") and self._is_implicit:
@@ -338,30 +342,53 @@ class Client:
         with suppress(Exception):
             self._context.local.interrupt()
 
+    # ------------------------------------------------------------------ one after the other
+
+    @reporting
+    def enter(self, visitor: Visitor) -> int:
+        """Serve a client from now on, with its settings; their stamp (`visitors.stamp`)."""
+        self._user = visitor.user
+        with contained(self._session):
+            visitors.enter(self._session, visitor)
+        self._settings_changed()
+        return visitor.stamp
+
+    @reporting
+    def leave(self, visitor: Visitor) -> tuple[int, bool]:
+        """See a client off outside of a transaction: the stamp of its settings, and whether it has
+        to come back to this session.
+        """
+        with contained(self._session):
+            visitors.leave(self._context, visitor)
+        visitor.is_pinned |= self._describing.shows_numbers
+        self._describing.shows_numbers = False
+        return visitor.stamp, visitor.is_pinned
+
+    def reset(self) -> bool:
+        """Clear away what a session has, for another client; whether that is certain."""
+        self._user, self._is_implicit, self._is_set = "", False, True
+        self._describing.shows_numbers = False
+        try:
+            self._undo_copy()
+            with contained(self._session):
+                visitors.reset(self._session)
+                self._wire.reseed()
+        except Exception:  # noqa: BLE001 - whatever it is, nobody else gets this session
+            return False
+        self._settings_changed()
+        self._notices.clear()
+        return not self._session.in_transaction
+
+    def _undo_copy(self) -> None:
+        copy, self._copy = self._copy, None
+        self._context.state.copying = False
+        if copy is not None and copy.into is not None:
+            with contained(self._session):
+                copy.into.abort()
+
     def close(self) -> None:
         """The client has gone: what it left open is undone."""
         with suppress(Exception):
-            if self._copy is not None and self._copy.into is not None:
-                with contained(self._session):
-                    self._copy.into.abort()
+            self._undo_copy()
         with suppress(Exception):
             self._session.close()
-
-
-def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
-    """Settings that a client brings along; those that PostgreSQL's clients know nothing of are
-    ignored, like replication.
-    """
-    for name, value in parameters:
-        name = fold(name)
-        if name in ("user", "database", "replication") or name.startswith("_pq_."):
-            continue
-        if name == "client_encoding":
-            if fold(value.strip("'\"")).replace("-", "") not in ("utf8", "unicode", "auto"):
-                raise failed("0A000", f"client_encoding {value}: only UTF8 is spoken")
-            continue
-        session = client._session
-        try:
-            session.execute("SELECT set_config($1, $2, false)", [name, value])
-        except errors.Error as error:
-            raise failed(str(fields_of(error, "")["sqlstate"]), error.message) from None

@@ -23,6 +23,7 @@ def run(options: argparse.Namespace) -> int:
     if options.add_user:
         return _add_user(options)
     addresses, certificate = given.addresses(options), given.certificate(options)
+    given.require_pool(options)
     url = options.upstream or options.url
     if options.language not in (None, "postgres"):
         raise errors.make("serve.language", language=options.language)
@@ -35,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
         Path(options.users) if options.users else None, certificate,
         tls_required=options.require_tls, most_clients=options.connections,
         patience_ms=int(options.drain * 1000), read_only=options.read_only,
+        by_transaction=options.pool == "transaction", pool_size=options.pool_size,
+        pool_patience_ms=int(options.pool_wait * 1000),
     )  # fmt: skip
 
     def ready(bound: Sequence[tuple[str, int]]) -> None:

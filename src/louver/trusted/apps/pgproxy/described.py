@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import tags
+from louver.trusted.apps.pgproxy import tags, visitors
 from louver.trusted.apps.pgproxy.failures import failed
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.local.postgres.wire import Described, Wire
@@ -59,6 +59,8 @@ class Describing:
         """None is known at first."""
         self._session, self._context, self._wire = session, session.context, wire
         self._known: dict[tuple[object, ...], Prepared] = {}
+        #: whether a client may have learned numbers that other sessions have not
+        self.shows_numbers = False
 
     def forget(self) -> None:
         """Names may mean something else."""
@@ -85,6 +87,11 @@ class Describing:
 
     def prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         """Describe a text of one statement, of whose parameters these types are given."""
+        item = self._prepared(sql, types)
+        self.shows_numbers |= visitors.shows_numbers(item.tokens, item.parameters, item.columns)
+        return item
+
+    def _prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         context = self._context
         key = (sql, tuple(types))
         if key in self._known and not context.state.aborted:

@@ -46,6 +46,8 @@ class Characteristics:
 
     default: Modes = Modes("READ COMMITTED", read_only=False)
     open: Modes = Modes()
+    #: what RESET goes back to
+    startup: Modes = Modes("READ COMMITTED", read_only=False)
 
 
 def control(
@@ -144,6 +146,17 @@ def take_default(context: Context, modes: Modes) -> None:
     """The same of modes that are all said; statements outside of transactions have them too."""
     context.state.cache(Characteristics).default = modes
     context.state.only_reads = bool(modes.read_only)
+
+
+def reset_default(context: Context) -> None:
+    """What transactions are becomes what the session began with."""
+    take_default(context, context.state.cache(Characteristics).startup)
+
+
+def start(context: Context, modes: Modes) -> None:
+    """What transactions are from the begin of the session on."""
+    context.state.cache(Characteristics).startup = modes
+    take_default(context, modes)
 
 
 def _again(context: Context, modes: Modes) -> None:

@@ -236,6 +236,11 @@ def _listed(context: Context) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
+def names(context: Context) -> list[str]:
+    """The names of all of them."""
+    return list(context.state.cache(_Named).by_name)
+
+
 def forget_all(context: Context) -> None:
     """Forget all prepared statements."""
     context.state.cache(_Named).by_name.clear()

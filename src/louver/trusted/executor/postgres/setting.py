@@ -24,6 +24,7 @@ from louver.trusted.executor.postgres import (
     given,
     notify,
     prepared,
+    server_calls,
 )
 from louver.trusted.executor.postgres.control import Characteristics, Modes
 from louver.trusted.executor.postgres.messages import said
@@ -182,16 +183,36 @@ def _reset(context: Context, words: Words) -> None:
     if "." not in name and not context.local.statements.has_setting(name):
         raise said("42704", f'unrecognized configuration parameter "{name}"')
     if name in _ISOLATION or name in _READING:
-        control.take_default(context, Modes("READ COMMITTED", read_only=False))
+        control.reset_default(context)
     given.put(context, name, None, local=False)
 
 
 def reset_all(context: Context) -> None:
     """RESET ALL, and Louver's own settings."""
     given.restore(context, given.Given())
-    control.take_default(context, Modes("READ COMMITTED", read_only=False))
+    control.reset_default(context)
     for name in _OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
+
+
+def stays(name: str) -> bool:
+    """Whether a setting, by its folded name, is none of those that `given` has: it is Louver's, or
+    of later transactions.
+    """
+    later = name in _ISOLATION or name in _READING
+    return name in _OWN or (later and name.startswith("default_"))
+
+
+def started(context: Context) -> dict[str, str]:
+    """What is set now is what RESET goes back to: PostgreSQL's settings, by folded names."""
+    control.start(context, context.state.cache(Characteristics).default)
+    return given.started(context)
+
+
+def forget_startup(context: Context) -> None:
+    """No client is there whose settings those were."""
+    given.begin(context, {}, {})
+    control.start(context, Modes("READ COMMITTED", read_only=False))
 
 
 def show(
@@ -255,17 +276,29 @@ def discard(
         words.wrong()
     if what == "ALL" and context.in_transaction:
         raise said("25001", "DISCARD ALL cannot run inside a transaction block")
-    if what in ("ALL", "TEMP", "TEMPORARY"):
-        if context.in_transaction:
-            context.local.temporary.keep()
-        _drop_views(context)
-        context.local.temporary.restore(({}, {}, {}))
-        context.local.forget_types()
-    if what in ("ALL", "SEQUENCES"):
+    if what in ("TEMP", "TEMPORARY"):
+        _discard_temporary(context)
+    if what == "SEQUENCES":
         context.local.change_setting("louver.discarded", "DISCARD SEQUENCES")
     if what == "ALL":
-        reset_all(context)
-        prepared.forget_all(context)
-        cursors.close_all(context)
-        notify.forget_all(context)
+        discard_all(context)
     return Answer()
+
+
+def discard_all(context: Context) -> None:
+    """DISCARD ALL, outside of a transaction."""
+    _discard_temporary(context)
+    context.local.change_setting("louver.discarded", "DISCARD SEQUENCES")
+    reset_all(context)
+    prepared.forget_all(context)
+    cursors.close_all(context)
+    notify.forget_all(context)
+    server_calls.unlock_all(context)
+
+
+def _discard_temporary(context: Context) -> None:
+    if context.in_transaction:
+        context.local.temporary.keep()
+    _drop_views(context)
+    context.local.temporary.restore(({}, {}, {}))
+    context.local.forget_types()

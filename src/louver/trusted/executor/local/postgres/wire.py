@@ -4,6 +4,7 @@ as an Arrow array for each column, or as the texts that it prints of it.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ _SETTINGS = (
     " current_setting('bytea_output'), current_setting('extra_float_digits')::integer"
 )
 #: By the types' own output functions, which a cast to text is not of some.
-_OF_USERS = 16_384
+FIRST_OF_USERS = 16_384
 #: Settings under which a text is read as the very value that it was printed of.
 _EXACT = (
     "SET LOCAL extra_float_digits = 1",
@@ -56,6 +57,8 @@ class Wire:
         self._local = local
         self._lengths: dict[int, int] = {}
         self._firm: set[int] | None = None
+        #: whether clients learn the numbers of tables, which are others in each session
+        self.numbers_tables = True
 
     def described(self, sql: str, types: Sequence[int]) -> tuple[list[int], list[Described]]:
         """The numbers of the types of a statement's placeholders, some of which are given (0 is
@@ -78,7 +81,7 @@ class Wire:
     def printed(self, data: bytes, type_: int) -> str:
         """The text of a value in its binary form."""
         # Only the binder knows types of users by the numbers that clients have.
-        connection = self._local.binder if type_ >= _OF_USERS else self._local.workspace
+        connection = self._local.binder if type_ >= FIRST_OF_USERS else self._local.workspace
         with connection.undone(), translated():
             for text in _EXACT:
                 connection.execute(text)
@@ -88,6 +91,11 @@ class Wire:
     def settings(self) -> dict[str, str]:
         """Those that PostgreSQL's clients receive."""
         return dict(self._local.workspace.raw.parameters())
+
+    def reseed(self) -> None:
+        """Let random() give what nobody has chosen with setseed()."""
+        for connection in self._local.instances:
+            connection.execute(f"SELECT setseed({secrets.randbelow(1 << 30) / (1 << 30)})")
 
     def settings_changed(self) -> None:
         """How values are printed is to be looked up again."""
@@ -154,7 +162,11 @@ class Wire:
         if missing:
             listed = "{" + ",".join(map(str, missing)) + "}"
             self._lengths |= dict(self._local.binder.fetchall(_LENGTHS, [listed]))
+        numbered = self.numbers_tables
         return [
-            (name, table, attribute, type_, self._lengths.get(type_, -1), modifier, 0)
+            (
+                name, table if numbered else 0, attribute if numbered else 0, type_,
+                self._lengths.get(type_, -1), modifier, 0,
+            )
             for name, type_, modifier, table, attribute in columns
-        ]
+        ]  # fmt: skip
