@@ -3,6 +3,7 @@
 use crate::engine::{Canceller, Engine, Opener};
 use crate::error::{Error, Result};
 use crate::greetings::Greetings;
+use crate::pool::lock;
 use crate::reply;
 use crate::session::Session;
 use crate::socket::{Client, Stream};
@@ -67,8 +68,8 @@ struct Shared<O> {
     counts: Arc<Counts>,
     running: Mutex<HashMap<u32, Running>>,
     processes: AtomicU32,
-    /// Signalled when a client has gone.
-    gone: (Mutex<usize>, Condvar),
+    /// Clients whose sessions have not ended yet; signalled when one has.
+    served: (Mutex<usize>, Condvar),
     greeting: Greetings,
 }
 
@@ -102,7 +103,7 @@ impl<O: Opener + 'static> Server<O> {
             counts: Arc::default(),
             running: Mutex::default(),
             processes: AtomicU32::new(1),
-            gone: (Mutex::new(0), Condvar::new()),
+            served: (Mutex::new(0), Condvar::new()),
             greeting: Greetings::default(),
         };
         Ok(Self {
@@ -203,9 +204,10 @@ impl<O: Opener> Shared<O> {
             Ok(Opened::Cancel { process, secret }) => self.cancel(process, &secret),
             Ok(Opened::Session(client, greeting)) => {
                 self.counts.greeted.fetch_add(1, Ordering::SeqCst);
-                let _client = Counted::of(self);
+                let _served = Served::begin(self);
+                let counted = Counted::begin(self);
                 // Whom the client is lost to, nobody is left to tell.
-                let _ = self.session(client, &greeting);
+                let _ = self.session(client, &greeting, counted);
             }
             Err(_) => {
                 self.counts.refused.fetch_add(1, Ordering::SeqCst);
@@ -213,7 +215,12 @@ impl<O: Opener> Shared<O> {
         }
     }
 
-    fn session(&self, mut client: Client, greeting: &Greeting) -> Result<()> {
+    fn session(
+        &self,
+        mut client: Client,
+        greeting: &Greeting,
+        counted: Counted<'_>,
+    ) -> Result<()> {
         let refusal = if self.stop.is_set() {
             Some(("57P03", "the database system is shutting down"))
         } else if self.counts.clients.load(Ordering::SeqCst) > self.most_clients {
@@ -241,6 +248,9 @@ impl<O: Opener> Shared<O> {
         let mut session = Session::new(client, engine, most, &self.stop);
         let done = session.run();
         self.running().remove(&process);
+        // What is left of it may take a while to clear away, and keeps no other client out.
+        drop(counted);
+        drop(session);
         done
     }
 
@@ -271,44 +281,53 @@ impl<O: Opener> Shared<O> {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<u32, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has_gone(&self) {
-        self.counts.clients.fetch_sub(1, Ordering::SeqCst);
-        let mut times = self.gone.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *times = times.wrapping_add(1);
-        self.gone.1.notify_all();
+        lock(&self.running)
     }
 
     fn drained(&self, patience: Duration) -> usize {
         let end = Instant::now() + patience;
-        let mut times = self.gone.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut served = lock(&self.served.0);
         loop {
-            let left = self.counts.clients.load(Ordering::SeqCst);
             let now = Instant::now();
-            if left == 0 || now >= end {
-                return left;
+            if *served == 0 || now >= end {
+                return *served;
             }
-            let waited = self.gone.1.wait_timeout(times, end - now);
-            times = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.served.1.wait_timeout(served, end - now);
+            served = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
 /// A client that is counted for as long as this lasts, however it ends.
-struct Counted<'a, O: Opener>(&'a Shared<O>);
+struct Counted<'a>(&'a AtomicUsize);
 
-impl<'a, O: Opener> Counted<'a, O> {
-    fn of(shared: &'a Shared<O>) -> Self {
+impl<'a> Counted<'a> {
+    fn begin<O>(shared: &'a Shared<O>) -> Self {
         shared.counts.clients.fetch_add(1, Ordering::SeqCst);
-        Self(shared)
+        Self(&shared.counts.clients)
     }
 }
 
-impl<O: Opener> Drop for Counted<'_, O> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.0.has_gone();
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A session that the end of the server waits for as long as this lasts, however it ends.
+struct Served<'a>(&'a (Mutex<usize>, Condvar));
+
+impl<'a> Served<'a> {
+    fn begin<O>(shared: &'a Shared<O>) -> Self {
+        *lock(&shared.served.0) += 1;
+        Self(&shared.served)
+    }
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0 .0) -= 1;
+        self.0 .1.notify_all();
     }
 }
 

@@ -29,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
         raise errors.make("serve.language", language=options.language)
     if not str(url or "").startswith("postgresql://"):
         raise errors.make("usage", detail="give the database with --upstream postgresql://…")
+    # Arrow's own pools keep 300 kB for each thread that has used them, and so for each client.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from louver.trusted.apps.pgproxy import server
 
     settings = server.Options(
