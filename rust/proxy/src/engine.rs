@@ -43,6 +43,14 @@ impl Failure {
         failure.ends = true;
         failure
     }
+
+    /// The same, of a statement with so many characters before it.
+    #[must_use]
+    pub(crate) fn behind(mut self, characters: u32) -> Self {
+        let position = &mut self.fields.position;
+        *position = position.map(|at| at.saturating_add(characters));
+        self
+    }
 }
 
 /// What a statement is to the session that runs it.
@@ -138,11 +146,11 @@ pub trait Engine {
     /// The settings that clients are told of, as they are now.
     fn settings(&mut self) -> Vec<(String, String)>;
 
-    /// The statements of a text.
+    /// The statements of a text, and how many characters precede each of them.
     ///
     /// # Errors
     /// What cannot be cut into statements.
-    fn split(&mut self, sql: &str) -> Done<Vec<String>>;
+    fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>>;
 
     /// Prepares a text of one statement, some of whose parameters have these types; 0 is unknown.
     ///

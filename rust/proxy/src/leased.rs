@@ -183,7 +183,7 @@ impl<L: Lender + 'static> Engine for Leased<L> {
         self.settings.clone()
     }
 
-    fn split(&mut self, sql: &str) -> Done<Vec<String>> {
+    fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>> {
         self.engine()?.split(sql)
     }
 

@@ -180,7 +180,7 @@ impl Engine for Client {
         self.settings.clone()
     }
 
-    fn split(&mut self, sql: &str) -> Done<Vec<String>> {
+    fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>> {
         Python::attach(|py| self.call(py, |o| o.call_method1("split", (sql,))?.extract()))
     }
 

@@ -15,9 +15,9 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.apps.pgproxy import given_values, reading, tags, visitors
+from louver.trusted.apps.pgproxy import given_values, notices, reading, tags, visitors
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
-from louver.trusted.apps.pgproxy.failures import Fields, failed, reporting
+from louver.trusted.apps.pgproxy.failures import Failed, Fields, failed, fields_of, reporting
 from louver.trusted.apps.pgproxy.visitors import Visitor
 from louver.trusted.executor import dispatch, seen_state
 from louver.trusted.executor.answer import Answer
@@ -62,16 +62,29 @@ class Client:
     # ------------------------------------------------------------------ statements
 
     @reporting
-    def split(self, sql: str) -> list[str]:
-        """The statements of a text."""
+    def split(self, sql: str) -> list[tuple[str, int]]:
+        """The statements of a text, and how many characters precede each of them."""
         with contained(self._session):
-            self.text = sql
-            texts = lexer.split(sql)
-            if len(texts) > 1:
+            results, end = list[tuple[str, int]](), 0
+            for text in lexer.split(sql):
+                start = max(sql.find(text.home, end), end)
+                results.append((text.home, start))
+                end = start + len(text.home)
+            if len(results) > 1:
                 # As in PostgreSQL, which reads all of a text before it runs any of it.
-                for text in texts:
-                    self._describing.require_syntax(text)
-            return [text.home for text in texts]
+                for home, start in results:
+                    self._require_syntax(home, start)
+            return results
+
+    def _require_syntax(self, home: str, start: int) -> None:
+        (text,) = lexer.split(home)
+        try:
+            self._describing.require_syntax(text)
+        except errors.Error as error:
+            fields = fields_of(error, home)
+            if "position" in fields:
+                fields["position"] = int(fields["position"]) + start
+            raise Failed(fields) from None
 
     @reporting
     def prepare(self, sql: str, types: Sequence[int]) -> Prepared:
@@ -125,7 +138,7 @@ class Client:
             answer = self._session.execute(prepared.sql, given or None)
         finally:
             self._noted(prepared.tokens)
-        self._notices += [{"sqlstate": "01000", "message": text} for text in answer.notices]
+        self._notices += notices.fields_of(self._context, answer.notices)
         return self._result(prepared, answer, formats, aborted=aborted)
 
     def _within_implicit(self, prepared: Prepared) -> Result:

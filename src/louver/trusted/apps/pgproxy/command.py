@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import getpass
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from louver import errors
@@ -70,13 +72,35 @@ def _add_user(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise errors.make("serve.users", path=options.users, detail=str(error)) from None
     path = Path(options.users)
+    with _alone(path):
+        is_new = _write(path, name, line)
+    terminal.say(f"{path}: {name} {'may connect' if is_new else 'has a new password'}")
+    return 0
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One writer at a time, so that none undoes what another one has added. The file itself is
+    replaced, and so the lock is on another one, which stays.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        number = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise errors.make("serve.users", path=path, detail=str(error)) from None
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def _write(path: Path, name: str, line: str) -> bool:
+    """Write a user's line; whether the user is new."""
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     others = [other for other in lines if other.split(" ")[:1] != [name]]
     _replace(path, "\n".join([*others, line, ""]))
-    terminal.say(
-        f"{path}: {name} {'has a new password' if len(others) < len(lines) else 'may connect'}"
-    )
-    return 0
+    return len(others) == len(lines)
 
 
 def _password(name: str) -> str:

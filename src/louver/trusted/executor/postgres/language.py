@@ -23,6 +23,7 @@ from louver.trusted.executor.postgres import (
     given,
     lock_clause,
     messages,
+    noticing,
     notify,
     prepared,
     server_calls,
@@ -186,15 +187,19 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
         )
     if word in _DEFINITIONS:
         _require_query_within(context, text, tokens)
+        noticing.note(context, text, tokens)
     if word not in STAYING | _TRANSACTIONS and context.has_temporary:
         temporary_draws.require(context, tokens)
     if not (server_calls.is_call(tokens) or _sets(tokens)):
         admitted.require(context, text, tokens, locking=True, running=True)
 
 
-def ran(context: Context, tokens: Sequence[Token]) -> None:
+def ran(context: Context, tokens: Sequence[Token], answer: Answer) -> None:
     """After a statement has run: the search path may name a schema that is there now."""
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[0] in _DEFINITIONS:
+        remarks = context.state.cache(noticing.Remarks)
+        answer.notices, remarks.notices = [*remarks.notices, *answer.notices], []
     if words[0] not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
         context.state.untried = False
     if words[0] in CHANGING and context.has_temporary:

@@ -75,10 +75,10 @@ def change(
         if words.peek() == "SNAPSHOT":
             refuse("SET TRANSACTION SNAPSHOT")
         control.set_modes(context, control.modes(words))
-        return Answer()
+        return control.outside(context, "SET TRANSACTION")
     if words.peek() == "CONSTRAINTS":
         deferrals.change(context, text, words)
-        return Answer()
+        return control.outside(context, "SET CONSTRAINTS")
     local = words.takes("LOCAL")
     if not local:
         words.takes("SESSION")
@@ -89,12 +89,34 @@ def change(
         if local:
             refuse(f"SET LOCAL {name}")
         return louver_settings.change(context, text)
+    default = words.copied(words)
+    _ = default.takes("=") or default.takes("TO")
+    if default.takes("DEFAULT") and default.done and _is_known(context, name):
+        return _to_default(context, name, local=local)
     value = _read(context, text, name, rest)
     if name in _ISOLATION or name in _READING:
         _set_modes(context, name, value)
     elif context.in_transaction or not local:
         given.put(context, name, value, local=local)
-    return Answer()
+    return control.outside(context, "SET LOCAL") if local else Answer()
+
+
+def _is_known(context: Context, name: str) -> bool:
+    return "." not in name and context.local.statements.has_setting(name)
+
+
+def _to_default(context: Context, name: str, *, local: bool) -> Answer:
+    """SET … TO DEFAULT: RESET, or what the session began with for the rest of the transaction."""
+    if not local:
+        _reset_one(context, name)
+        return Answer()
+    value = given.of(context).startup.get(name)
+    if value is None:
+        rows = context.local.ask_schema(f"SELECT reset_val FROM pg_settings WHERE name = '{name}'")
+        value = str(rows.column(0)[0].as_py())
+    if context.in_transaction:
+        given.put(context, name, value, local=True)
+    return control.outside(context, "SET LOCAL")
 
 
 def _named(words: Words) -> tuple[str, str]:
@@ -182,6 +204,10 @@ def _reset(context: Context, words: Words) -> None:
         return
     if "." not in name and not context.local.statements.has_setting(name):
         raise said("42704", f'unrecognized configuration parameter "{name}"')
+    _reset_one(context, name)
+
+
+def _reset_one(context: Context, name: str) -> None:
     if name in _ISOLATION or name in _READING:
         control.reset_default(context)
     given.put(context, name, None, local=False)
