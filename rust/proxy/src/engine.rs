@@ -84,6 +84,32 @@ pub struct Statement<H> {
     pub columns: Option<Vec<Column>>,
     /// The name of a prepared statement that it gives up; "" of all.
     pub deallocates: Option<String>,
+    /// What it does with a cursor.
+    pub cursor: Option<CursorUse>,
+}
+
+/// What a statement does with a cursor of a name, which may be a portal of the protocol's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorUse {
+    /// See there.
+    pub verb: CursorVerb,
+    /// The cursor's.
+    pub name: String,
+    /// How many rows FETCH and MOVE go ahead, 0 for all; less where they go another way.
+    pub ahead: i64,
+}
+
+/// A statement on a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CursorVerb {
+    /// DECLARE.
+    Declare,
+    /// FETCH.
+    Fetch,
+    /// MOVE.
+    Move,
+    /// CLOSE, of one.
+    Close,
 }
 
 /// The values of a statement's parameters, as the client sent them.
@@ -153,10 +179,23 @@ pub trait Engine {
     fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>>;
 
     /// Prepares a text of one statement, some of whose parameters have these types; 0 is unknown.
+    /// SQL knows it by its name, if it has one.
     ///
     /// # Errors
     /// What cannot be prepared.
-    fn prepare(&mut self, sql: &str, types: &[u32]) -> Done<Statement<Self::Handle>>;
+    fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Self::Handle>>;
+
+    /// A statement that SQL has prepared under a name; None where there is none.
+    ///
+    /// # Errors
+    /// What cannot be described.
+    fn named(&mut self, name: &str) -> Done<Option<Statement<Self::Handle>>>;
+
+    /// A prepared statement of a name is not used any more, if there is one.
+    ///
+    /// # Errors
+    /// Why it failed.
+    fn close_named(&mut self, name: &str) -> Done<()>;
 
     /// The columns that a statement would give now, of one that [varies](Kind::Varies).
     ///

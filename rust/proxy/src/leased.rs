@@ -1,9 +1,7 @@
 //! A client's engine out of a pool: lent for as long as the client is there, or from the first
 //! message outside of a transaction to the end of that.
 
-use crate::engine::{
-    Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values,
-};
+use crate::engine::{Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values};
 use crate::pool::{lock, Engines, Item, Lender, Lent, Sharing, Text};
 use crate::reply::{Column, Fields};
 use crate::startup::Greeting;
@@ -147,7 +145,7 @@ impl<L: Lender + 'static> Leased<L> {
     ) -> Done<(&mut Of<L>, &Statement<HandleOf<L>>)> {
         let item = self.item()?;
         if item.known(text).1.is_none() {
-            let fresh = item.engine.prepare(&text.0, &text.1)?;
+            let fresh = item.engine.prepare(&text.0, &text.1, "")?;
             require_same(statement, &fresh)?;
             item.learn(Arc::clone(text), fresh);
         }
@@ -155,6 +153,18 @@ impl<L: Lender + 'static> Leased<L> {
             (engine, Some(statement)) => Ok((engine, statement)),
             _ => Err(Failure::error("XX000", "a statement that is not known")),
         }
+    }
+}
+
+/// A statement that the client's only engine knows.
+fn outer<H>(inner: Statement<H>) -> Statement<Handle<H>> {
+    Statement {
+        kind: inner.kind,
+        parameters: inner.parameters.clone(),
+        columns: inner.columns.clone(),
+        deallocates: inner.deallocates.clone(),
+        cursor: inner.cursor.clone(),
+        handle: Handle::Own(inner),
     }
 }
 
@@ -187,25 +197,38 @@ impl<L: Lender + 'static> Engine for Leased<L> {
         self.engine()?.split(sql)
     }
 
-    fn prepare(&mut self, sql: &str, types: &[u32]) -> Done<Statement<Self::Handle>> {
+    fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Self::Handle>> {
         let by_transaction = self.by_transaction();
         let item = self.item()?;
-        let inner = item.engine.prepare(sql, types)?;
-        let mut outer = Statement {
+        let inner = item.engine.prepare(sql, types, name)?;
+        if !by_transaction {
+            return Ok(outer(inner));
+        }
+        let text = Arc::new((sql.to_owned(), types.to_vec()));
+        let shown = Statement {
             kind: inner.kind,
             parameters: inner.parameters.clone(),
             columns: inner.columns.clone(),
             deallocates: inner.deallocates.clone(),
-            handle: Handle::Text(Arc::default()),
+            cursor: inner.cursor.clone(),
+            handle: Handle::Text(Arc::clone(&text)),
         };
-        if by_transaction {
-            let text = Arc::new((sql.to_owned(), types.to_vec()));
-            item.learn(Arc::clone(&text), inner);
-            outer.handle = Handle::Text(text);
-        } else {
-            outer.handle = Handle::Own(inner);
+        item.learn(text, inner);
+        Ok(shown)
+    }
+
+    fn named(&mut self, name: &str) -> Done<Option<Statement<Self::Handle>>> {
+        if self.by_transaction() {
+            return Ok(None);
         }
-        Ok(outer)
+        Ok(self.engine()?.named(name)?.map(outer))
+    }
+
+    fn close_named(&mut self, name: &str) -> Done<()> {
+        if self.by_transaction() {
+            return Ok(());
+        }
+        self.engine()?.close_named(name)
     }
 
     fn describe(&mut self, statement: &Statement<Self::Handle>) -> Done<Option<Vec<Column>>> {

@@ -215,12 +215,7 @@ impl<O: Opener> Shared<O> {
         }
     }
 
-    fn session(
-        &self,
-        mut client: Client,
-        greeting: &Greeting,
-        counted: Counted<'_>,
-    ) -> Result<()> {
+    fn session(&self, mut client: Client, greeting: &Greeting, counted: Counted<'_>) -> Result<()> {
         let refusal = if self.stop.is_set() {
             Some(("57P03", "the database system is shutting down"))
         } else if self.counts.clients.load(Ordering::SeqCst) > self.most_clients {

@@ -239,7 +239,9 @@ impl<L: Lender> Engines<L> {
     /// One that waits no more.
     fn forget(&self, waiting: &Arc<Waiting<L::Engine>>) {
         let mut state = lock(&self.state);
-        state.queue.retain(|(_, other)| !Arc::ptr_eq(other, waiting));
+        state
+            .queue
+            .retain(|(_, other)| !Arc::ptr_eq(other, waiting));
     }
 
     /// Opens one that is counted already.

@@ -43,7 +43,7 @@ impl<E: Engine> Session<'_, E> {
     }
 
     fn run_one(&mut self, text: &str, alone: bool) -> Step<()> {
-        let statement = self.engine.prepare(text, &[])?;
+        let statement = self.engine.prepare(text, &[], "")?;
         match self.outcome(&statement, &Values::default(), &[], alone)? {
             outcome @ Outcome::Rows { .. } => self.send_rows(outcome),
             other => self.finish(other),

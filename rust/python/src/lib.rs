@@ -20,6 +20,7 @@ mod postgres_replies;
 mod postgres_values;
 mod proxy;
 mod proxy_client;
+mod proxy_guest;
 mod proxy_reads;
 mod proxy_values;
 mod raw_values;

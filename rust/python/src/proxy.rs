@@ -1,6 +1,7 @@
 //! `louver._rust.proxy`: the front door, whose statements Python runs.
 
-use crate::proxy_client::{Client, Guest};
+use crate::proxy_client::Client;
+use crate::proxy_guest::Guest;
 use crate::proxy_reads::Read;
 use crate::proxy_values::failure;
 use crate::reserve::Reserve;
@@ -110,14 +111,8 @@ impl Server {
         };
         let pool = Pool::new(Opening(opener), sharing);
         let pooled = pool.pooled();
-        let serving = Serving::new(
-            &addresses,
-            pool,
-            options,
-            most_clients,
-            Arc::clone(&stop),
-        )
-        .map_err(raised)?;
+        let serving = Serving::new(&addresses, pool, options, most_clients, Arc::clone(&stop))
+            .map_err(raised)?;
         Ok(Self {
             pool: pooled,
             counts: serving.counts(),

@@ -5,7 +5,8 @@ use crate::proxy_reads::Read;
 use crate::proxy_values::{columns, failure, fields, rows};
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, Done, Engine, Fields, Kind, Lent, Outcome, Statement, Values,
+    Canceller, Column, CopyForm, CursorUse, CursorVerb, Done, Engine, Fields, Kind, Outcome,
+    Statement, Values,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -22,31 +23,11 @@ pub(crate) struct Client {
     /// Changes with all that a [`Read`] relies on.
     generation: u64,
     listens: bool,
-    notices: Vec<Fields>,
+    pub(crate) notices: Vec<Fields>,
     /// The user and the settings that it has; 0 of none.
-    stamp: u64,
+    pub(crate) stamp: u64,
     /// Whether Python has done something since a client came in.
-    touched: bool,
-}
-
-/// A client that takes its settings along from one engine to another.
-pub(crate) struct Guest {
-    object: Py<PyAny>,
-    /// The same as of others with the same user and settings; 0 where they are not known yet.
-    stamp: u64,
-    /// Whether it knows numbers of the one engine that it has.
-    pinned: bool,
-}
-
-impl Guest {
-    /// Of such an object of Python's.
-    pub(crate) fn new(object: Py<PyAny>) -> Self {
-        Self {
-            object,
-            stamp: 0,
-            pinned: false,
-        }
-    }
+    pub(crate) touched: bool,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -78,7 +59,7 @@ impl Client {
     }
 
     /// Calls a method, and takes over what it changed.
-    fn call<'py, T>(
+    pub(crate) fn call<'py, T>(
         &mut self,
         py: Python<'py>,
         call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
@@ -184,30 +165,26 @@ impl Engine for Client {
         Python::attach(|py| self.call(py, |o| o.call_method1("split", (sql,))?.extract()))
     }
 
-    fn prepare(&mut self, sql: &str, types: &[u32]) -> Done<Statement<Handle>> {
+    fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Handle>> {
         Python::attach(|py| {
             self.call(py, |object| {
-                let prepared = object.call_method1("prepare", (sql, types.to_vec()))?;
-                let kind: String = prepared.getattr("kind")?.extract()?;
-                Ok(Statement {
-                    kind: match kind.as_str() {
-                        "empty" => Kind::Empty,
-                        "begins" => Kind::Begins,
-                        "controls" => Kind::Controls,
-                        "copies" => Kind::Copies,
-                        "varies" => Kind::Varies,
-                        _ => Kind::Other,
-                    },
-                    parameters: prepared.getattr("parameters")?.extract()?,
-                    columns: columns(&prepared.getattr("columns")?)?,
-                    deallocates: prepared.getattr("deallocates")?.extract()?,
-                    handle: Handle {
-                        object: prepared.unbind(),
-                        read: RefCell::default(),
-                    },
-                })
+                statement(object.call_method1("prepare", (sql, types.to_vec(), name))?)
             })
         })
+    }
+
+    fn named(&mut self, name: &str) -> Done<Option<Statement<Handle>>> {
+        Python::attach(|py| {
+            self.call(py, |object| {
+                let found: Option<Bound<'_, PyAny>> =
+                    object.call_method1("named", (name,))?.extract()?;
+                found.map(statement).transpose()
+            })
+        })
+    }
+
+    fn close_named(&mut self, name: &str) -> Done<()> {
+        Python::attach(|py| self.call(py, |o| o.call_method1("close_named", (name,)).map(drop)))
     }
 
     fn describe(&mut self, statement: &Statement<Handle>) -> Done<Option<Vec<Column>>> {
@@ -306,41 +283,38 @@ impl Engine for Client {
     }
 }
 
-impl Lent for Client {
-    type Visitor = Guest;
-
-    fn enter(&mut self, guest: &mut Guest) -> Done<()> {
-        if guest.stamp == 0 || guest.stamp != self.stamp {
-            self.stamp = 0;
-            let object = &guest.object;
-            guest.stamp = Python::attach(|py| {
-                self.call(py, |o| o.call_method1("enter", (object,))?.extract())
-            })?;
-            self.stamp = guest.stamp;
-        }
-        self.touched = false;
-        Ok(())
-    }
-
-    fn leave(&mut self, guest: &mut Guest) -> Done<bool> {
-        if !self.touched {
-            return Ok(guest.pinned);
-        }
-        let object = &guest.object;
-        let (stamp, pinned) = Python::attach(|py| {
-            self.call(py, |o| o.call_method1("leave", (object,))?.extract())
-        })?;
-        (guest.stamp, self.stamp, guest.pinned) = (stamp, stamp, pinned);
-        self.notices.clear();
-        Ok(pinned)
-    }
-
-    fn reset(&mut self) -> bool {
-        self.stamp = 0;
-        let done = Python::attach(|py| self.call(py, |o| o.call_method0("reset")?.extract()));
-        self.notices.clear();
-        done.unwrap_or(false)
-    }
+/// What Python has prepared.
+fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle>> {
+    let kind: String = prepared.getattr("kind")?.extract()?;
+    let used: Option<(String, String, i64)> = prepared.getattr("cursor")?.extract()?;
+    let verb = |verb: &str| match verb {
+        "DECLARE" => CursorVerb::Declare,
+        "FETCH" => CursorVerb::Fetch,
+        "MOVE" => CursorVerb::Move,
+        _ => CursorVerb::Close,
+    };
+    Ok(Statement {
+        kind: match kind.as_str() {
+            "empty" => Kind::Empty,
+            "begins" => Kind::Begins,
+            "controls" => Kind::Controls,
+            "copies" => Kind::Copies,
+            "varies" => Kind::Varies,
+            _ => Kind::Other,
+        },
+        parameters: prepared.getattr("parameters")?.extract()?,
+        columns: columns(&prepared.getattr("columns")?)?,
+        deallocates: prepared.getattr("deallocates")?.extract()?,
+        cursor: used.map(|(word, name, ahead)| CursorUse {
+            verb: verb(&word),
+            name,
+            ahead,
+        }),
+        handle: Handle {
+            object: prepared.unbind(),
+            read: RefCell::default(),
+        },
+    })
 }
 
 impl Drop for Client {

@@ -6,9 +6,9 @@ raise is `Failed`, whose fields the client receives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlglot.tokens import Token
@@ -16,46 +16,36 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.apps.pgproxy import given_values, notices, reading, tags, visitors
+from louver.trusted.apps.pgproxy.copies import Begun, Copies
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Failed, Fields, failed, fields_of, reporting
 from louver.trusted.apps.pgproxy.visitors import Visitor
-from louver.trusted.executor import dispatch, seen_state
+from louver.trusted.executor import seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
-from louver.trusted.executor.postgres import copying, notify
+from louver.trusted.executor.postgres import notify
+from louver.trusted.executor.postgres import prepared as named
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
 
 Rows = tuple[str, list[Described], list[Sent], int]
-Begun = tuple[str, int] | tuple[str, int, int, int]
 Result = None | str | Begun | Rows
 """Nothing, a tag, the begin of a COPY (its form and columns, and quote and escape where it
 gives data), or rows: a tag, columns, arrays and how many there are.
 """
 
 
-@dataclass(slots=True)
-class _Copying:
-    """A COPY that runs: one of both."""
-
-    into: copying.CopyIn | None = None
-    out: Iterator[bytes] = field(default_factory=lambda: iter(()))
-    count: int = 0
-
-
-class Client:
+class Client(Copies):
     """Runs the statements of one client, or of one after the other."""
 
     def __init__(self, session: Session, user: str = "", *, shared: bool = False) -> None:
         """Over a session that no other client has, or that is ``shared`` by transactions."""
-        self._session, self._context = session, session.context
+        super().__init__(session)
         self._wire, self._user, self._shared = Wire(self._context.local), user, shared
         self._wire.numbers_tables = not shared
-        self.text = ""
         self._describing = Describing(session, self._wire)
         self._notices: list[Fields] = []
-        self._copy: _Copying | None = None
         self._is_set, self._is_implicit = True, False
         self._generation, self._basis = 0, reading.basis(self._context)
 
@@ -87,15 +77,38 @@ class Client:
             raise Failed(fields) from None
 
     @reporting
-    def prepare(self, sql: str, types: Sequence[int]) -> Prepared:
-        """What a text of one statement takes and gives."""
+    def prepare(self, sql: str, types: Sequence[int], name: str = "") -> Prepared:
+        """What a text of one statement takes and gives; SQL knows it by its name as well."""
         self.text = sql
         with contained(self._session):
+            if name and not self._shared:
+                named.require_new(self._context, name)
             if not self._context.in_transaction:
                 # A client is to learn of the columns that there are now.
                 seen_state.refresh(self._context)
             generation = self._renewed()
-            return replace(self._describing.prepared(sql, types), generation=generation)
+            item = replace(self._describing.prepared(sql, types), generation=generation)
+            if name and not self._shared:
+                numbers = item.parameters
+                named.put(
+                    self._context, name, sql, lambda: [*map(self._wire.type_name, numbers)]
+                )  # fmt: skip
+            return item
+
+    @reporting
+    def named(self, name: str) -> Prepared | None:
+        """A statement that SQL has prepared; None where there is none."""
+        if self._shared:
+            return None
+        with contained(self._session):
+            self.text = ""
+            return self._describing.of_statement(name)
+
+    @reporting
+    def close_named(self, name: str) -> None:
+        """A statement of this name is not used any more, whoever has prepared it."""
+        with contained(self._session):
+            named.drop(self._context, name)
 
     @reporting
     def describe(self, prepared: Prepared) -> list[Described] | None:
@@ -225,71 +238,6 @@ class Client:
             count = rows.num_rows if columns else max(answer.affected, rows.num_rows)
             return tag, columns, arrays, count
 
-    # ------------------------------------------------------------------ COPY
-
-    def _begin_copy(self, prepared: Prepared) -> Begun:
-        with contained(self._session):
-            self._session.require_no_copy()
-            try:
-                statement, into = copying.begin(self._context, prepared.sql)
-                form = copying.form_of(statement.options)
-                columns = copying.width(self._context, statement)
-                self._copy = _Copying(into)
-                if into is None:
-                    self._copy.out, self._copy.count = copying.out(self._context, statement)
-            except errors.Error as error:
-                self._copy = None
-                dispatch.failed(self._context, error)
-                raise
-        name = form.name or "lines"
-        return (name, columns, form.quote, form.escape) if into is None else (name, columns)
-
-    @reporting
-    def copy_in(self, data: bytes) -> None:
-        """Take data in."""
-        into = self._copy.into if self._copy is not None else None
-        if into is None:
-            raise failed("08P01", "no COPY takes data")
-        with contained(self._session):
-            try:
-                into.write(data)
-            except errors.Error as error:
-                self._copy_failed(error)
-                raise
-
-    @reporting
-    def copy_end(self, reason: str | None) -> str:
-        """End it; with a reason nothing is copied, and that is an error."""
-        copy, self._copy = self._copy, None
-        if copy is None:
-            raise failed("08P01", "no COPY runs")
-        if copy.into is None:
-            return f"COPY {copy.count}"
-        with contained(self._session):
-            if reason is not None:
-                copy.into.abort()
-                raise failed("57014", f"COPY from stdin failed: {reason}")
-            try:
-                return f"COPY {copy.into.finish()}"
-            except errors.Error as error:
-                self._copy = copy
-                self._copy_failed(error)
-                raise
-
-    def _copy_failed(self, error: errors.Error) -> None:
-        copy, self._copy = self._copy, None
-        if copy is not None and copy.into is not None:
-            with suppress(errors.Error):
-                copy.into.abort()
-        dispatch.failed(self._context, error)
-
-    @reporting
-    def copy_out(self) -> bytes | None:
-        """The next piece of data; None behind the last."""
-        if self._copy is None:
-            raise failed("08P01", "no COPY gives data")
-        return next(self._copy.out, None)
-
     # ------------------------------------------------------------------ the session
 
     @reporting
@@ -391,13 +339,6 @@ class Client:
         self._settings_changed()
         self._notices.clear()
         return not self._session.in_transaction
-
-    def _undo_copy(self) -> None:
-        copy, self._copy = self._copy, None
-        self._context.state.copying = False
-        if copy is not None and copy.into is not None:
-            with contained(self._session):
-                copy.into.abort()
 
     def close(self) -> None:
         """The client has gone: what it left open is undone."""
