@@ -203,6 +203,8 @@ def resolved(
     known = named(context, text, tokens)
     if text.parameters or parameters:
         refuse("EXECUTE with placeholders")
+    if not known.types:
+        given = []  # as PostgreSQL, which does not look at them then
     if len(given) != len(known.types):
         detail = f'wrong number of parameters for prepared statement "{name}"'
         raise said("42601", detail)
