@@ -152,6 +152,14 @@ class Postgres(Backend):
         is_void = not ("_try_" in function or "unlock" in function)
         return f"SELECT {call} IS NOT NULL" if is_void else f"SELECT {call}"
 
+    def sizes(self, tables: Sequence[Table]) -> str:
+        """See `Backend`."""
+        named = [(t.id, self.table(t).replace("'", "''")) for t in tables]
+        listed = ", ".join(f"({number}, '{name}'::regclass)" for number, name in named)
+        functions = ("pg_relation_size", "pg_table_size", "pg_indexes_size")
+        calls = ", ".join(f"pg_catalog.{f}(t.oid)" for f in (*functions, "pg_total_relation_size"))
+        return f"SELECT t.id::bigint, {calls} FROM (VALUES {listed}) AS t(id, oid)"
+
     def replace_row(self, table: Table, names: Sequence[str]) -> str:
         """One row set anew; what is bound as a text need not be one."""
         uuids = {name for column in table.columns for name in _uuids(column)} | set(table.tags)

@@ -142,13 +142,15 @@ def reworded(
 def _selecting(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
-    from louver.trusted.executor.postgres import select_into, session_views
+    from louver.trusted.executor.postgres import select_into, session_views, sizes
 
     before = text
     if select_into.may_be(text.home):
         text = select_into.written_out(text, tokens)
     elif session_views.are_named(text.home):
         text = session_views.written_out(context, text, tokens)
+    elif sizes.are_named(text.home):
+        text = sizes.written_out(context, text, tokens)
     return text, tokens if text is before else lexer.tokens(text.plain)
 
 
