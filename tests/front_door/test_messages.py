@@ -84,7 +84,7 @@ def test_notices_and_positions_are_postgresqls(
 def test_a_notice_precedes_the_end_of_its_statement(door: Door) -> None:
     con = Raw.opened(door.port, USER, door.database)
     con.send(query("COMMIT; SELECT 1"))
-    letters = []
+    letters: list[str] = []
     while not letters or letters[-1] != "Z":
         letters.append(con.next()[0])
     assert letters == ["N", "C", "T", "D", "C", "Z"]

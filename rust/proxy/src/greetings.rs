@@ -20,8 +20,8 @@ struct State {
 }
 
 impl Greetings {
-    /// One more, which is known by a number. Where there are more than `most`, the oldest is closed:
-    /// who says nothing keeps nobody out.
+    /// One more, which is known by a number. Where there are more than `most`, the oldest is
+    /// closed: who says nothing keeps no one else out.
     pub(crate) fn begin(&self, stream: &Stream, most: usize) -> io::Result<u64> {
         let descriptor = stream.as_fd().try_clone_to_owned()?;
         let mut state = lock(&self.0);

@@ -171,12 +171,12 @@ fn outer<H>(inner: Statement<H>) -> Statement<Handle<H>> {
 type HandleOf<L> = <Of<L> as Engine>::Handle;
 
 /// A client that was told of types may rely on them.
-fn require_same<A, B>(told: &Statement<A>, fresh: &Statement<B>) -> Done<()> {
+fn require_same<A, B>(shown: &Statement<A>, fresh: &Statement<B>) -> Done<()> {
     let types = |columns: &Option<Vec<Column>>| {
         let all = columns.as_ref();
         all.map(|all| all.iter().map(|c| c.type_).collect::<Vec<_>>())
     };
-    if told.parameters == fresh.parameters && types(&told.columns) == types(&fresh.columns) {
+    if shown.parameters == fresh.parameters && types(&shown.columns) == types(&fresh.columns) {
         return Ok(());
     }
     let message = "cached plan must not change result type";

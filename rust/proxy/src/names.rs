@@ -1,5 +1,5 @@
-//! Statements and cursors have the same names in SQL and in the protocol, as in PostgreSQL: a portal
-//! can be fetched from by FETCH, and a cursor of DECLARE be executed by a message.
+//! Statements and cursors have the same names in SQL and in the protocol, as in PostgreSQL: FETCH
+//! reads from a portal, and a message executes a cursor of DECLARE.
 
 use crate::engine::{CursorUse, CursorVerb, Engine, Failure, Outcome, Statement, Values};
 use crate::portals;

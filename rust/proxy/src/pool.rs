@@ -22,7 +22,7 @@ pub trait Lent: Engine + Send {
     /// to come back to this very engine, since it knows numbers that others have not.
     ///
     /// # Errors
-    /// Why nobody else can be served; the engine is not used any more then.
+    /// Why no other client can be served; the engine is not used any more then.
     fn leave(&mut self, visitor: &mut Self::Visitor) -> Done<bool>;
 
     /// Clears away whatever a session has, as DISCARD ALL does, an open transaction first: whether
@@ -41,7 +41,7 @@ pub trait Lender: Send + Sync {
     /// Why it is not served.
     fn visitor(&self, greeting: &Greeting) -> Done<<Self::Engine as Lent>::Visitor>;
 
-    /// An engine of nobody's.
+    /// An engine of no client's.
     ///
     /// # Errors
     /// Why there is none.
@@ -231,7 +231,7 @@ impl<L: Lender> Engines<L> {
             self.sharing.size
         );
         let mut failure = Failure::error("53300", message);
-        let hint = "End transactions sooner, or raise --pool-size. (pool.full)";
+        let hint = "End transactions sooner, or raise --pool-size.";
         failure.fields.hint = Some(hint.to_owned());
         failure
     }

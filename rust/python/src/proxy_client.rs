@@ -176,9 +176,9 @@ impl Engine for Client {
     fn named(&mut self, name: &str) -> Done<Option<Statement<Handle>>> {
         Python::attach(|py| {
             self.call(py, |object| {
-                let found: Option<Bound<'_, PyAny>> =
+                let known: Option<Bound<'_, PyAny>> =
                     object.call_method1("named", (name,))?.extract()?;
-                found.map(statement).transpose()
+                known.map(statement).transpose()
             })
         })
     }

@@ -298,12 +298,6 @@ class Backend:
         """
         raise errors.make("engine.operation", engine=self.name, operation=function)
 
-    def sizes(self, tables: Sequence[Table]) -> str:
-        """The query of how many bytes tables take: of each its id, its rows, these with all that
-        belongs to them but indexes, its indexes, and all of it.
-        """
-        raise errors.make("engine.operation", engine=self.name, operation="sizes of tables")
-
     def insert_row(self, table: Table, names: Sequence[str]) -> str:
         """One row whose values are bound with their types."""
         columns = ", ".join(map(self.quote, names))

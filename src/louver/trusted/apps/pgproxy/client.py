@@ -106,7 +106,7 @@ class Client(Copies):
 
     @reporting
     def close_named(self, name: str) -> None:
-        """A statement of this name is not used any more, whoever has prepared it."""
+        """A statement of this name is not used any more: SQL has prepared it, or the protocol."""
         with contained(self._session):
             named.drop(self._context, name)
 
@@ -334,7 +334,7 @@ class Client(Copies):
             with contained(self._session):
                 visitors.reset(self._session)
                 self._wire.reseed()
-        except Exception:  # noqa: BLE001 - whatever it is, nobody else gets this session
+        except Exception:  # noqa: BLE001 - whatever it is, no other client gets this session
             return False
         self._settings_changed()
         self._notices.clear()

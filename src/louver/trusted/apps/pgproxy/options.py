@@ -104,7 +104,7 @@ def certificate(options: argparse.Namespace) -> tuple[Path, Path] | None:
 
 
 def require_pool(options: argparse.Namespace) -> None:
-    """Raise `usage` for a pool that serves nobody."""
+    """Raise `usage` for a pool that serves no client."""
     least = 1 if options.pool == "transaction" else 0
     if options.pool_size < least or options.pool_wait < 0:
         detail = f"--pool-size is at least {least}, and --pool-wait not negative"

@@ -58,7 +58,7 @@ class Door:
         return visitors.of(user, parameters, shared=self.options.by_transaction)
 
     def open(self) -> Client:
-        """What runs statements, of nobody's yet."""
+        """What runs statements, of no client yet."""
         try:
             return Client(self.session(), shared=self.options.by_transaction)
         except errors.Error as error:

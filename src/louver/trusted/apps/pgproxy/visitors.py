@@ -78,7 +78,7 @@ def of(user: str, parameters: Sequence[tuple[str, str]], *, shared: bool) -> Vis
                 raise failed("0A000", f"client_encoding {value}: only UTF8 is spoken")
             continue
         if shared and setting.stays(name):
-            error = errors.make("pool.session", statement=f"SET {name}")
+            error = errors.make("serve.session", statement=f"SET {name}")
             raise failed("0A000", error.message, f"{error.fix} ({error.code})")
         brought.append((name, value))
     return Visitor(user, brought)
@@ -141,7 +141,7 @@ def _stamp(visitor: Visitor) -> int:
 
 
 def require_shared(tokens: Sequence[Token]) -> None:
-    """Raise `pool.session` for a statement that needs a session of its own."""
+    """Raise `serve.session` for a statement that needs a session of its own."""
     words = ["" if t.token_type == TokenType.STRING else keyword(t.text) for t in tokens]
     why = _leaving(words)
     for at, token in enumerate(tokens):
@@ -151,7 +151,7 @@ def require_shared(tokens: Sequence[Token]) -> None:
         if name == "set_config" and not _follows(tokens[at + 1 : at + 7]):
             why = "set_config() of this form"
     if why:
-        raise errors.make("pool.session", statement=why)
+        raise errors.make("serve.session", statement=why)
 
 
 def _follows(tokens: Sequence[Token]) -> bool:

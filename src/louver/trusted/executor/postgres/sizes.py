@@ -81,15 +81,16 @@ def _end(tokens: Sequence[Token], first: int) -> int:
 def _sizes(context: Context) -> dict[str, dict[str, int]]:
     """The sizes by the functions and the tables' numbers."""
     results: dict[str, dict[str, int]] = {name: {} for name in _FUNCTIONS}
-    tables = {(table.schema, table.name): table for table in context.catalog.tables.values()}
+    tables = list(context.catalog.tables.values())
     if not tables:
         return results
-    answer = context.engine.query(Statement(context.backend.sizes([*tables.values()])))
-    sizes = {row[0]: row[1:] for row in zip(*(c.to_pylist() for c in answer.columns), strict=True)}
+    listed = json.dumps([context.backend.table(table) for table in tables])
+    sql = context.backend.session_call("sizes of tables")
+    answer = context.engine.query(Statement(sql, (listed,)))
+    rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
+    sizes = {(t.schema, t.name): row for t, row in zip(tables, rows, strict=True)}
     with context.local.rehearsal() as connection:
         for number, schema, name in connection.fetchall(_NUMBERS):
-            table = tables.get((schema, name))
-            if table is not None:
-                for function, size in zip(_FUNCTIONS, sizes[table.id], strict=True):
-                    results[function][str(number)] = size
+            for function, size in zip(_FUNCTIONS, sizes.get((schema, name), ()), strict=False):
+                results[function][str(number)] = size
     return results
