@@ -16,11 +16,12 @@ from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 import pg8000.native  # type: ignore[import-untyped]
+import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from tests.front_door.door import USER, Door
+from tests.front_door.door import USER, Door, at_server
 from tests.postgres import servers
 
 
@@ -230,3 +231,40 @@ def test_psql(door: Door) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "LINE 1: SELECT nope FROM shown\n               ^" in done.stderr
+
+
+def test_psql_speaks_the_newest_protocol(door: Door) -> None:
+    """Version 3.2, with a longer secret to cancel by."""
+    version = "min_protocol_version=3.2 max_protocol_version=3.2"
+    shown = _psql(door, "\\conninfo", version)
+    if "invalid connection option" in shown:
+        pytest.skip("a psql older than 18")
+    assert any(line.split("|")[1:2] == [" 3.2"] for line in shown.splitlines())
+
+
+def test_sizes_of_tables_are_those_of_the_server(door: Door) -> None:
+    with door.connect() as con, at_server(door) as server:
+        con.execute("CREATE TABLE sized (id bigint ENC PRIMARY KEY, s text ENC)")
+        con.execute("INSERT INTO sized SELECT g, 'x' FROM generate_series(1, 300) g")
+        for sql in (
+            "SELECT pg_table_size('sized'), pg_indexes_size('sized')",
+            "SELECT pg_size_pretty(pg_catalog.pg_total_relation_size(c.oid)) FROM pg_class c"
+            " WHERE relname = 'sized'",
+            "SELECT pg_relation_size('public.sized'::regclass) + 1",
+        ):
+            assert con.execute(sql).fetchall() == server.execute(sql).fetchall(), sql
+        size = server.execute("SELECT pg_size_pretty(pg_table_size('sized'))").fetchone()
+        assert size is not None
+        (line,) = (ln for ln in _psql(door, "\\dt+ sized").splitlines() if " sized " in ln)
+        assert size[0] in line
+        assert "sized_pkey" in _psql(door, "\\di+ sized*")
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            con.execute("SELECT pg_relation_size('sized', 'main')")
+        con.execute("DROP TABLE sized")
+
+
+def _psql(door: Door, command: str, options: str = "") -> str:
+    program = servers.binaries()["wheel"] / "psql"
+    words = [str(program), "-X", f"{door.dsn} {options}", "-c", command]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr

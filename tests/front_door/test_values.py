@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import pq
+from psycopg.types.composite import CompositeInfo, register_composite
+from psycopg.types.enum import EnumInfo, register_enum
+from psycopg.types.range import Range, RangeInfo, register_range
 
 from tests.front_door import door as doors
 from tests.front_door.door import Door
@@ -183,3 +187,50 @@ def test_parameters_are_read_in_both_forms(
                         )
                     )
                 assert outcomes[0] == outcomes[1], (type_, value, form)
+
+
+def test_types_of_users_bear_the_numbers_that_the_client_knows(door: Door) -> None:
+    """In binary form, whoever has written them, and whichever database here has computed them."""
+    with door.connect() as first, door.connect() as between, door.connect() as second:
+        for sql in (
+            "CREATE TYPE fruit AS ENUM ('fig', 'kiwi')", "CREATE TYPE point2 AS (x int, f fruit)",
+            "CREATE TYPE span AS RANGE (subtype = float8)",
+            "CREATE TABLE owned (id bigint ENC PRIMARY KEY, f fruit ENC, fs fruit[] ENC,"
+            " p point2 ENC, ps point2[] ENC, ss span[])",
+            "INSERT INTO owned VALUES (1, 'kiwi', '{fig,NULL,kiwi}', '(1,fig)',"
+            """ '{"(2,kiwi)",NULL}', '{"[1,2]",empty}'), (2, NULL, '{}', '(,)', '{}', NULL)""",
+        ):  # fmt: skip
+            first.execute(sql)
+        between.execute("CREATE TYPE other AS ENUM ('x')")
+        for con in (first, second):
+            _require_numbers(con)
+        first.execute("DROP TABLE owned; DROP TYPE span, point2, fruit, other")
+
+
+def _require_numbers(con: psycopg.Connection[Any]) -> None:
+    enum = EnumInfo.fetch(con, "fruit")
+    composite = CompositeInfo.fetch(con, "point2")
+    span = RangeInfo.fetch(con, "span")
+    assert enum is not None
+    assert composite is not None
+    assert span is not None
+    register_enum(enum, con)
+    register_composite(composite, con)
+    register_range(span, con)
+    fruit, point = enum.enum, composite.python_type
+    assert fruit is not None
+    assert point is not None
+    fig, kiwi = fruit["fig"], fruit["kiwi"]
+    wanted = [
+        (kiwi, [fig, None, kiwi], point(1, fig), [point(2, kiwi), None],
+         [Range(1.0, 2.0, "[]"), Range(empty=True)]),
+        (None, [], point(None, None), [], None),
+    ]  # fmt: skip
+    listed = "SELECT f, fs, p, ps, ss FROM owned"
+    for binary in (False, True):
+        assert con.execute(f"{listed} ORDER BY id", binary=binary).fetchall() == wanted
+        for _ in range(4):
+            row = con.execute(f"{listed} WHERE id = %s", (1,), binary=binary, prepare=True)
+            assert row.fetchone() == wanted[0]
+        sql = "SELECT ARRAY['fig'::fruit], ARRAY[ARRAY['kiwi'::fruit]], ROW(3, 'kiwi')::point2"
+        assert con.execute(sql, binary=binary).fetchone() == ([fig], [[kiwi]], point(3, kiwi))

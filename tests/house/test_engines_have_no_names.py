@@ -24,6 +24,7 @@ LOCAL = {
     "executor/dispatch.py": "the user's own CHECKPOINT",
     "executor/maintenance.py": "the user's own CHECKPOINT",
     "apps/pgproxy/tags.py": "the user's own CHECKPOINT",
+    "apps/pgproxy/visitors.py": "the user's own CHECKPOINT",
     "executor/postgres/language.py": "the user's own CHECKPOINT",
     "executor/export_file.py": "the file that is written",
     "executor/transfer.py": "the file that is copied",

@@ -43,6 +43,14 @@ impl Failure {
         failure.ends = true;
         failure
     }
+
+    /// The same, of a statement with so many characters before it.
+    #[must_use]
+    pub(crate) fn behind(mut self, characters: u32) -> Self {
+        let position = &mut self.fields.position;
+        *position = position.map(|at| at.saturating_add(characters));
+        self
+    }
 }
 
 /// What a statement is to the session that runs it.
@@ -76,6 +84,32 @@ pub struct Statement<H> {
     pub columns: Option<Vec<Column>>,
     /// The name of a prepared statement that it gives up; "" of all.
     pub deallocates: Option<String>,
+    /// What it does with a cursor.
+    pub cursor: Option<CursorUse>,
+}
+
+/// What a statement does with a cursor of a name, which may be a portal of the protocol's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorUse {
+    /// See there.
+    pub verb: CursorVerb,
+    /// The cursor's.
+    pub name: String,
+    /// How many rows FETCH and MOVE go ahead, 0 for all; less where they go another way.
+    pub ahead: i64,
+}
+
+/// A statement on a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CursorVerb {
+    /// DECLARE.
+    Declare,
+    /// FETCH.
+    Fetch,
+    /// MOVE.
+    Move,
+    /// CLOSE, of one.
+    Close,
 }
 
 /// The values of a statement's parameters, as the client sent them.
@@ -133,22 +167,35 @@ pub trait Canceller: Send + Sync {
 /// Runs the statements of one client, one after the other.
 pub trait Engine {
     /// How it knows a prepared statement.
-    type Handle;
+    type Handle: Send;
 
     /// The settings that clients are told of, as they are now.
     fn settings(&mut self) -> Vec<(String, String)>;
 
-    /// The statements of a text.
+    /// The statements of a text, and how many characters precede each of them.
     ///
     /// # Errors
     /// What cannot be cut into statements.
-    fn split(&mut self, sql: &str) -> Done<Vec<String>>;
+    fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>>;
 
     /// Prepares a text of one statement, some of whose parameters have these types; 0 is unknown.
+    /// SQL knows it by its name, if it has one.
     ///
     /// # Errors
     /// What cannot be prepared.
-    fn prepare(&mut self, sql: &str, types: &[u32]) -> Done<Statement<Self::Handle>>;
+    fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Self::Handle>>;
+
+    /// A statement that SQL has prepared under a name; None where there is none.
+    ///
+    /// # Errors
+    /// What cannot be described.
+    fn named(&mut self, name: &str) -> Done<Option<Statement<Self::Handle>>>;
+
+    /// A prepared statement of a name is not used any more, if there is one.
+    ///
+    /// # Errors
+    /// Why it failed.
+    fn close_named(&mut self, name: &str) -> Done<()>;
 
     /// The columns that a statement would give now, of one that [varies](Kind::Varies).
     ///
@@ -223,6 +270,9 @@ pub trait Engine {
 
     /// What stops the statement that runs.
     fn canceller(&self) -> Arc<dyn Canceller>;
+
+    /// The client has what it asked for, and is outside of a transaction.
+    fn rest(&mut self) {}
 }
 
 /// Opens an engine for each client.

@@ -22,6 +22,7 @@ impl<E: Engine> Session<'_, E> {
                 let statement = self.statement(&statement)?;
                 let bound = portals::bound(&statement.1, parameter_formats, parameters);
                 let values = bound.map_err(|why| portals::misfit(&statement.0, &why))?;
+                self.require_no_cursor(&portal)?;
                 self.portals
                     .open(portal, Portal::new(statement.1, values, result_formats))?;
                 reply::bind_complete(&mut self.client.output);
@@ -32,8 +33,8 @@ impl<E: Engine> Session<'_, E> {
             Request::Execute { portal, most } => self.execute(&portal, most),
             Request::Close(target, name) => {
                 match target {
-                    Target::Statement => drop(self.statements.remove(&name)),
-                    Target::Portal => self.portals.close(&name),
+                    Target::Statement => self.close_statement(&name)?,
+                    Target::Portal => self.close_portal(&name)?,
                 }
                 reply::close_complete(&mut self.client.output);
                 Ok(())
@@ -51,14 +52,17 @@ impl<E: Engine> Session<'_, E> {
             // It is replaced, even by none.
             self.statements.remove("");
         }
-        let statement = self.engine.prepare(sql, types)?;
+        let statement = self.engine.prepare(sql, types, &name)?;
         self.statements.insert(name, Rc::new(statement));
         reply::parse_complete(&mut self.client.output);
         Ok(())
     }
 
-    fn statement(&self, name: &str) -> Step<(String, Rc<Statement<E::Handle>>)> {
-        let known = self.statements.get(name).cloned();
+    fn statement(&mut self, name: &str) -> Step<(String, Rc<Statement<E::Handle>>)> {
+        let mut known = self.statements.get(name).cloned();
+        if known.is_none() && !name.is_empty() {
+            known = self.engine.named(name)?.map(Rc::new);
+        }
         known.map(|known| (name.to_owned(), known)).ok_or_else(|| {
             let message = if name.is_empty() {
                 "unnamed prepared statement does not exist".to_owned()
@@ -106,6 +110,9 @@ impl<E: Engine> Session<'_, E> {
 
     fn execute(&mut self, name: &str, most: i32) -> Step<()> {
         let alone = self.client.next_tag() == Some(SYNC);
+        if self.portals.get(name).is_none() && self.engine.cursor(name)?.is_some() {
+            return self.execute_cursor(name, most);
+        }
         let portal = self.portals.get(name).ok_or_else(|| portals::missing(name));
         let (statement, values, formats) = match portal?.to_run(name)? {
             Some(parts) => parts,

@@ -10,9 +10,13 @@ mod engine;
 mod error;
 mod extended;
 mod files;
+mod greetings;
+mod leased;
 mod listener;
 pub mod message;
+mod names;
 mod packet;
+mod pool;
 mod portals;
 pub mod reply;
 mod scram;
@@ -25,10 +29,15 @@ mod tls;
 mod users;
 
 pub use copy_rows::{CopyForm, Splitter};
-pub use engine::{Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values};
+pub use engine::{
+    Canceller, CursorUse, CursorVerb, Done, Engine, Failure, Kind, Opener, Outcome, Statement,
+    Values,
+};
 pub use error::{Error, Result};
+pub use leased::{Handle, Leased, Pool, Pooled};
 pub use listener::{Address, Counts, Server};
 pub use message::{Request, Target};
+pub use pool::{Lender, Lent, Sharing};
 pub use reply::{Column, Fields};
 pub use socket::{Client, Ready, Stream};
 pub use startup::{greet, Greeting, Opened, Options};

@@ -2,6 +2,8 @@
 
 use crate::engine::{Canceller, Engine, Opener};
 use crate::error::{Error, Result};
+use crate::greetings::Greetings;
+use crate::pool::lock;
 use crate::reply;
 use crate::session::Session;
 use crate::socket::{Client, Stream};
@@ -23,6 +25,8 @@ use std::time::{Duration, Instant};
 const LONG_SECRET: usize = 32;
 /// Stack of a client's thread. The planner needs most of it.
 const STACK_BYTES: usize = 16 << 20;
+/// So many connections may be greeted at a time, or as many as there may be clients.
+const FEWEST_GREETINGS: usize = 64;
 
 /// Where a server listens.
 pub enum Address {
@@ -64,8 +68,9 @@ struct Shared<O> {
     counts: Arc<Counts>,
     running: Mutex<HashMap<u32, Running>>,
     processes: AtomicU32,
-    /// Signalled when a client has gone.
-    gone: (Mutex<usize>, Condvar),
+    /// Clients whose sessions have not ended yet; signalled when one has.
+    served: (Mutex<usize>, Condvar),
+    greeting: Greetings,
 }
 
 /// Clients and what serves them.
@@ -98,7 +103,8 @@ impl<O: Opener + 'static> Server<O> {
             counts: Arc::default(),
             running: Mutex::default(),
             processes: AtomicU32::new(1),
-            gone: (Mutex::new(0), Condvar::new()),
+            served: (Mutex::new(0), Condvar::new()),
+            greeting: Greetings::default(),
         };
         Ok(Self {
             listening,
@@ -168,33 +174,40 @@ impl<O: Opener + 'static> Server<O> {
             return;
         };
         let shared = Arc::clone(&self.shared);
-        shared.counts.clients.fetch_add(1, Ordering::SeqCst);
+        let most = shared.most_clients.max(FEWEST_GREETINGS);
+        let Ok(number) = shared.greeting.begin(&stream, most) else {
+            shared.counts.refused.fetch_add(1, Ordering::SeqCst);
+            return;
+        };
         let builder = std::thread::Builder::new().name("client".to_owned());
         let spawned = builder.stack_size(STACK_BYTES).spawn({
             let shared = Arc::clone(&shared);
             move || {
                 // A mistake of ours must not be the end of others.
-                let served = std::panic::AssertUnwindSafe(|| shared.serve(stream));
+                let served = std::panic::AssertUnwindSafe(|| shared.serve(stream, number));
                 let _ = std::panic::catch_unwind(served);
-                shared.has_gone();
+                shared.greeting.end(number);
             }
         });
         if spawned.is_err() {
             shared.counts.refused.fetch_add(1, Ordering::SeqCst);
-            shared.has_gone();
+            shared.greeting.end(number);
         }
     }
 }
 
 impl<O: Opener> Shared<O> {
-    fn serve(&self, stream: Stream) {
+    fn serve(&self, stream: Stream, number: u64) {
         let opened = greet(stream, &self.options);
+        self.greeting.end(number);
         match opened {
             Ok(Opened::Cancel { process, secret }) => self.cancel(process, &secret),
             Ok(Opened::Session(client, greeting)) => {
                 self.counts.greeted.fetch_add(1, Ordering::SeqCst);
+                let _served = Served::begin(self);
+                let counted = Counted::begin(self);
                 // Whom the client is lost to, nobody is left to tell.
-                let _ = self.session(client, &greeting);
+                let _ = self.session(client, &greeting, counted);
             }
             Err(_) => {
                 self.counts.refused.fetch_add(1, Ordering::SeqCst);
@@ -202,7 +215,7 @@ impl<O: Opener> Shared<O> {
         }
     }
 
-    fn session(&self, mut client: Client, greeting: &Greeting) -> Result<()> {
+    fn session(&self, mut client: Client, greeting: &Greeting, counted: Counted<'_>) -> Result<()> {
         let refusal = if self.stop.is_set() {
             Some(("57P03", "the database system is shutting down"))
         } else if self.counts.clients.load(Ordering::SeqCst) > self.most_clients {
@@ -230,6 +243,9 @@ impl<O: Opener> Shared<O> {
         let mut session = Session::new(client, engine, most, &self.stop);
         let done = session.run();
         self.running().remove(&process);
+        // What is left of it may take a while to clear away, and keeps no other client out.
+        drop(counted);
+        drop(session);
         done
     }
 
@@ -260,28 +276,53 @@ impl<O: Opener> Shared<O> {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<u32, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has_gone(&self) {
-        self.counts.clients.fetch_sub(1, Ordering::SeqCst);
-        let mut times = self.gone.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *times = times.wrapping_add(1);
-        self.gone.1.notify_all();
+        lock(&self.running)
     }
 
     fn drained(&self, patience: Duration) -> usize {
         let end = Instant::now() + patience;
-        let mut times = self.gone.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut served = lock(&self.served.0);
         loop {
-            let left = self.counts.clients.load(Ordering::SeqCst);
             let now = Instant::now();
-            if left == 0 || now >= end {
-                return left;
+            if *served == 0 || now >= end {
+                return *served;
             }
-            let waited = self.gone.1.wait_timeout(times, end - now);
-            times = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.served.1.wait_timeout(served, end - now);
+            served = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+/// A client that is counted for as long as this lasts, however it ends.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn begin<O>(shared: &'a Shared<O>) -> Self {
+        shared.counts.clients.fetch_add(1, Ordering::SeqCst);
+        Self(&shared.counts.clients)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A session that the end of the server waits for as long as this lasts, however it ends.
+struct Served<'a>(&'a (Mutex<usize>, Condvar));
+
+impl<'a> Served<'a> {
+    fn begin<O>(shared: &'a Shared<O>) -> Self {
+        *lock(&shared.served.0) += 1;
+        Self(&shared.served)
+    }
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0 .0) -= 1;
+        self.0 .1.notify_all();
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Portal<H> {
     values: Values,
     pub(crate) formats: Vec<i16>,
     state: State,
+    /// What its rows are of, once it has run.
+    columns: Vec<Column>,
 }
 
 impl<H> Portal<H> {
@@ -35,6 +37,7 @@ impl<H> Portal<H> {
             values,
             formats,
             state: State::Ready,
+            columns: Vec::new(),
         }
     }
 
@@ -47,17 +50,42 @@ impl<H> Portal<H> {
                 self.formats.clone(),
             ))),
             State::Rows { .. } => Ok(None),
-            State::Done => Err(Failure::error(
-                "55000",
-                format!("portal \"{name}\" cannot be run"),
-            )),
+            State::Done => Err(done(name)),
         }
     }
 
     /// It has run, and gave rows.
     pub(crate) fn ran(&mut self, outcome: Outcome) {
         self.values = Values::default();
+        if let Outcome::Rows { columns, .. } = &outcome {
+            self.columns.clone_from(columns);
+        }
         self.state = rows_of(outcome);
+    }
+
+    /// The next rows, as `next` has them: columns, messages, and where each of these ends.
+    pub(crate) fn rows(&mut self, most: i32) -> (Vec<Column>, BytesMut, Vec<usize>) {
+        let first = self.sent();
+        let start = first.checked_sub(1).and_then(|row| self.ends().get(row));
+        let start = start.copied().unwrap_or(0);
+        let messages = BytesMut::from(next(&mut self.state, most).0);
+        let own = self.ends().get(first..self.sent()).unwrap_or_default();
+        let ends = own.iter().map(|end| end - start).collect();
+        (self.columns.clone(), messages, ends)
+    }
+
+    fn sent(&self) -> usize {
+        match &self.state {
+            State::Rows { sent, .. } => *sent,
+            _ => 0,
+        }
+    }
+
+    fn ends(&self) -> &[usize] {
+        match &self.state {
+            State::Rows { ends, .. } => ends,
+            _ => &[],
+        }
     }
 
     /// It has run, without rows.
@@ -169,6 +197,11 @@ impl<H> Portals<H> {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
+}
+
+/// The error of a portal that has run to its end.
+pub(crate) fn done(name: &str) -> Failure {
+    Failure::error("55000", format!("portal \"{name}\" cannot be run"))
 }
 
 /// The error of a portal that is not there.

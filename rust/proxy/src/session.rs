@@ -173,8 +173,11 @@ impl<'a, E: Engine> Session<'a, E> {
         formats: &[i16],
         alone: bool,
     ) -> Step<Outcome> {
+        if let Some(outcome) = self.on_portal(statement)? {
+            return Ok(outcome);
+        }
         if let Some(name) = &statement.deallocates {
-            if self.deallocated(name) {
+            if self.deallocated(name)? {
                 return Ok(Outcome::Done {
                     tag: "DEALLOCATE".to_owned(),
                 });
@@ -197,12 +200,16 @@ impl<'a, E: Engine> Session<'a, E> {
 
     /// Forgets statements of the protocol's that DEALLOCATE or DISCARD gives up, all if there is no
     /// name; whether that is all there is to do.
-    fn deallocated(&mut self, name: &str) -> bool {
+    fn deallocated(&mut self, name: &str) -> Step<bool> {
         if name.is_empty() {
             self.statements.clear();
-            return false;
+            return Ok(false);
         }
-        self.engine.status() != b'E' && self.statements.remove(name).is_some()
+        if self.engine.status() == b'E' || self.statements.remove(name).is_none() {
+            return Ok(false);
+        }
+        self.engine.close_named(name)?;
+        Ok(true)
     }
 
     /// What is said behind a statement without rows.
@@ -255,6 +262,10 @@ impl<'a, E: Engine> Session<'a, E> {
             }
         }
         reply::ready(&mut self.client.output, status);
+        if status == b'I' {
+            // Before it is sent: a slow reader keeps nobody waiting.
+            self.engine.rest();
+        }
         self.client.flush()
     }
 

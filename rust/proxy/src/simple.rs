@@ -32,15 +32,22 @@ impl<E: Engine> Session<'_, E> {
         if texts.is_empty() {
             reply::empty_query(&mut self.client.output);
         }
-        for text in &texts {
-            let statement = self.engine.prepare(text, &[])?;
-            let alone = texts.len() == 1;
-            match self.outcome(&statement, &Values::default(), &[], alone)? {
-                outcome @ Outcome::Rows { .. } => self.send_rows(outcome)?,
-                other => self.finish(other)?,
-            }
+        let alone = texts.len() == 1;
+        for (text, before) in &texts {
+            self.run_one(text, alone).map_err(|halt| match halt {
+                Halt::Failed(failure) => Halt::Failed(failure.behind(*before)),
+                lost => lost,
+            })?;
         }
         Ok(())
+    }
+
+    fn run_one(&mut self, text: &str, alone: bool) -> Step<()> {
+        let statement = self.engine.prepare(text, &[], "")?;
+        match self.outcome(&statement, &Values::default(), &[], alone)? {
+            outcome @ Outcome::Rows { .. } => self.send_rows(outcome),
+            other => self.finish(other),
+        }
     }
 
     fn send_rows(&mut self, outcome: Outcome) -> Step<()> {

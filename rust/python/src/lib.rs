@@ -22,6 +22,7 @@ mod proxy;
 mod proxy_client;
 mod proxy_growth;
 mod proxy_passes;
+mod proxy_guest;
 mod proxy_reads;
 mod proxy_rows;
 mod proxy_sources;

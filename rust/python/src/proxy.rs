@@ -3,13 +3,15 @@
 use crate::proxy_client::Client;
 use crate::proxy_growth::{Growth, RowNumbers};
 use crate::proxy_passes::Pass;
+use crate::proxy_guest::Guest;
 use crate::proxy_reads::Read;
 use crate::proxy_rows::{Chosen, NewRow};
 use crate::proxy_values::failure;
 use crate::proxy_writes::Write;
 use crate::reserve::Reserve;
 use louver_proxy::{
-    Address, Certificate, Done, Failure, Greeting, Opener, Options, Server as Serving, Stop, Users,
+    Address, Certificate, Done, Failure, Greeting, Lender, Options, Pool, Pooled,
+    Server as Serving, Sharing, Stop, Users,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -22,20 +24,28 @@ fn raised(error: louver_proxy::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// Python's object, which opens sessions and knows who may come.
 struct Opening(Py<PyAny>);
 
-impl Opener for Opening {
+impl Lender for Opening {
     type Engine = Client;
 
-    fn open(&self, greeting: &Greeting) -> Done<Client> {
+    fn visitor(&self, greeting: &Greeting) -> Done<Guest> {
         Python::attach(|py| {
             let given = (
                 greeting.user.as_str(),
                 greeting.database.as_str(),
                 greeting.parameters.clone(),
             );
-            let object = self.0.call1(py, given).map_err(|e| failure(py, &e))?;
-            Client::new(py, object)
+            let object = self.0.call_method1(py, "visitor", given);
+            Ok(Guest::new(object.map_err(|e| failure(py, &e))?))
+        })
+    }
+
+    fn open(&self) -> Done<Client> {
+        Python::attach(|py| {
+            let object = self.0.call_method0(py, "open");
+            Client::new(py, object.map_err(|e| failure(py, &e))?)
         })
     }
 }
@@ -43,21 +53,25 @@ impl Opener for Opening {
 /// Clients of PostgreSQL, and what serves them.
 #[pyclass(frozen, module = "louver._rust.proxy")]
 struct Server {
-    serving: Mutex<Option<Serving<Opening>>>,
+    serving: Mutex<Option<Serving<Pool<Opening>>>>,
     stop: Arc<Stop>,
     counts: Arc<louver_proxy::Counts>,
+    pool: Arc<dyn Pooled>,
     addresses: Vec<(String, u16)>,
 }
 
 #[pymethods]
 impl Server {
-    /// Listens on `[(name, port) or (path of a socket, None)]`. `opener(user, database,
-    /// [(name, value)])` gives what runs a client's statements. `users` is a file of users, whose
-    /// passwords are asked for; without one, only this machine's clients are let in. `certificate`
-    /// is the files of a certificate's chain and of its key.
+    /// Listens on `[(name, port) or (path of a socket, None)]`. `opener.open()` gives what runs
+    /// statements of one client after the other, and `opener.visitor(user, database,
+    /// [(name, value)])` who a client is. `users` is a file of users, whose passwords are asked
+    /// for; without one, only this machine's clients are let in. `certificate` is the files of a
+    /// certificate's chain and of its key. `pool_size` sessions are kept for later clients, or
+    /// `by_transaction` serve all of them, each waiting at most `pool_patience_ms`.
     #[new]
     #[pyo3(signature = (addresses, opener, users=None, certificate=None, tls_required=false,
-                        most_clients=500, most_message_bytes=1 << 30, patience_ms=60_000))]
+                        most_clients=500, most_message_bytes=1 << 30, patience_ms=60_000,
+                        by_transaction=false, pool_size=16, pool_patience_ms=60_000))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         addresses: Vec<(String, Option<u16>)>,
@@ -68,6 +82,9 @@ impl Server {
         most_clients: usize,
         most_message_bytes: usize,
         patience_ms: u64,
+        by_transaction: bool,
+        pool_size: usize,
+        pool_patience_ms: u64,
     ) -> PyResult<Self> {
         let addresses: Vec<Address> = addresses
             .into_iter()
@@ -91,16 +108,17 @@ impl Server {
             patience: Duration::from_millis(patience_ms),
         };
         let stop = Arc::new(Stop::new()?);
-        let opening = Opening(opener);
-        let serving = Serving::new(
-            &addresses,
-            opening,
-            options,
-            most_clients,
-            Arc::clone(&stop),
-        )
-        .map_err(raised)?;
+        let sharing = Sharing {
+            by_transaction,
+            size: pool_size,
+            patience: Duration::from_millis(pool_patience_ms),
+        };
+        let pool = Pool::new(Opening(opener), sharing);
+        let pooled = pool.pooled();
+        let serving = Serving::new(&addresses, pool, options, most_clients, Arc::clone(&stop))
+            .map_err(raised)?;
         Ok(Self {
+            pool: pooled,
             counts: serving.counts(),
             addresses: serving
                 .addresses()
@@ -132,6 +150,11 @@ impl Server {
     /// Lets nobody in any more.
     fn stop(&self) {
         self.stop.set();
+    }
+
+    /// Sessions of the pool that there are, that are idle, and clients that wait for one.
+    fn pooled(&self) -> (usize, usize, usize) {
+        self.pool.counts()
     }
 
     /// Clients that are there, that were greeted, that were turned away, and cancellations.

@@ -7,7 +7,8 @@ use crate::proxy_values::{columns, failure, fields, rows};
 use crate::proxy_writes::{Ran, Write};
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, Done, Engine, Failure, Fields, Kind, Outcome, Statement, Values,
+    Canceller, Column, CopyForm, CursorUse, CursorVerb, Done, Engine, Failure, Fields, Kind,
+    Outcome, Statement, Values,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -24,9 +25,13 @@ pub(crate) struct Client {
     /// Changes with all that a [`Read`] relies on.
     generation: u64,
     listens: bool,
-    notices: Vec<Fields>,
     /// Whether rows were changed that Python has not counted.
     wrote: bool,
+    pub(crate) notices: Vec<Fields>,
+    /// The user and the settings that it has; 0 of none.
+    pub(crate) stamp: u64,
+    /// Whether Python has done something since a client came in.
+    pub(crate) touched: bool,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -51,13 +56,15 @@ impl Client {
             listens: false,
             notices: Vec::new(),
             wrote: false,
+            stamp: 0,
+            touched: false,
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
     }
 
     /// Calls a method, and takes over what it changed.
-    fn call<'py, T>(
+    pub(crate) fn call<'py, T>(
         &mut self,
         py: Python<'py>,
         call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
@@ -68,6 +75,7 @@ impl Client {
                 .call_method0("count")
                 .map_err(|error| failure(py, &error))?;
         }
+        self.touched = true;
         let done = call(&object).map_err(|error| failure(py, &error));
         let after = self.after(&object);
         match (done, after) {
@@ -193,34 +201,30 @@ impl Engine for Client {
         self.settings.clone()
     }
 
-    fn split(&mut self, sql: &str) -> Done<Vec<String>> {
+    fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>> {
         Python::attach(|py| self.call(py, |o| o.call_method1("split", (sql,))?.extract()))
     }
 
-    fn prepare(&mut self, sql: &str, types: &[u32]) -> Done<Statement<Handle>> {
+    fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Handle>> {
         Python::attach(|py| {
             self.call(py, |object| {
-                let prepared = object.call_method1("prepare", (sql, types.to_vec()))?;
-                let kind: String = prepared.getattr("kind")?.extract()?;
-                Ok(Statement {
-                    kind: match kind.as_str() {
-                        "empty" => Kind::Empty,
-                        "begins" => Kind::Begins,
-                        "controls" => Kind::Controls,
-                        "copies" => Kind::Copies,
-                        "varies" => Kind::Varies,
-                        _ => Kind::Other,
-                    },
-                    parameters: prepared.getattr("parameters")?.extract()?,
-                    columns: columns(&prepared.getattr("columns")?)?,
-                    deallocates: prepared.getattr("deallocates")?.extract()?,
-                    handle: Handle {
-                        object: prepared.unbind(),
-                        known: RefCell::default(),
-                    },
-                })
+                statement(object.call_method1("prepare", (sql, types.to_vec(), name))?)
             })
         })
+    }
+
+    fn named(&mut self, name: &str) -> Done<Option<Statement<Handle>>> {
+        Python::attach(|py| {
+            self.call(py, |object| {
+                let known: Option<Bound<'_, PyAny>> =
+                    object.call_method1("named", (name,))?.extract()?;
+                known.map(statement).transpose()
+            })
+        })
+    }
+
+    fn close_named(&mut self, name: &str) -> Done<()> {
+        Python::attach(|py| self.call(py, |o| o.call_method1("close_named", (name,)).map(drop)))
     }
 
     fn describe(&mut self, statement: &Statement<Handle>) -> Done<Option<Vec<Column>>> {
@@ -317,6 +321,40 @@ impl Engine for Client {
     fn canceller(&self) -> Arc<dyn Canceller> {
         Arc::clone(&self.canceller) as Arc<dyn Canceller>
     }
+}
+
+/// What Python has prepared.
+fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle>> {
+    let kind: String = prepared.getattr("kind")?.extract()?;
+    let used: Option<(String, String, i64)> = prepared.getattr("cursor")?.extract()?;
+    let verb = |verb: &str| match verb {
+        "DECLARE" => CursorVerb::Declare,
+        "FETCH" => CursorVerb::Fetch,
+        "MOVE" => CursorVerb::Move,
+        _ => CursorVerb::Close,
+    };
+    Ok(Statement {
+        kind: match kind.as_str() {
+            "empty" => Kind::Empty,
+            "begins" => Kind::Begins,
+            "controls" => Kind::Controls,
+            "copies" => Kind::Copies,
+            "varies" => Kind::Varies,
+            _ => Kind::Other,
+        },
+        parameters: prepared.getattr("parameters")?.extract()?,
+        columns: columns(&prepared.getattr("columns")?)?,
+        deallocates: prepared.getattr("deallocates")?.extract()?,
+        cursor: used.map(|(word, name, ahead)| CursorUse {
+            verb: verb(&word),
+            name,
+            ahead,
+        }),
+        handle: Handle {
+            object: prepared.unbind(),
+            read: RefCell::default(),
+        },
+    })
 }
 
 impl Drop for Client {

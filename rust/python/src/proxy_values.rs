@@ -99,6 +99,11 @@ pub(crate) fn fields(given: &Bound<'_, PyDict>, severity: &'static str) -> PyRes
         .get_item("position")?
         .map(|v| v.extract())
         .transpose()?;
+    let severity = match text("severity")?.as_deref() {
+        Some("WARNING") => "WARNING",
+        Some("INFO") => "INFO",
+        _ => severity,
+    };
     Ok(Fields {
         severity,
         sqlstate: text("sqlstate")?.unwrap_or_else(|| "XX000".to_owned()),

@@ -1,6 +1,6 @@
 """The front door: PostgreSQL's wire protocol as a server speaks it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -14,18 +14,22 @@ class Server:
     def __new__(
         cls,
         addresses: Sequence[tuple[str, int | None]],
-        opener: Callable[[str, str, list[tuple[str, str]]], Any],
+        opener: object,
         users: Path | str | None = None,
         certificate: tuple[Path | str, Path | str] | None = None,
         tls_required: bool = False,
         most_clients: int = 500,
         most_message_bytes: int = ...,
         patience_ms: int = 60000,
+        by_transaction: bool = False,
+        pool_size: int = 16,
+        pool_patience_ms: int = 60000,
     ) -> Server: ...
     @property
     def addresses(self) -> list[tuple[str, int]]: ...
     def run(self, patience_ms: int) -> int: ...
     def stop(self) -> None: ...
+    def pooled(self) -> tuple[int, int, int]: ...
     def counts(self) -> tuple[int, int, int, int]: ...
 
 def verifier(password: str) -> str: ...

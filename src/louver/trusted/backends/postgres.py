@@ -143,7 +143,14 @@ class Postgres(Backend):
         return f"LOCK TABLE {names} IN {mode} MODE{'' if waits else ' NOWAIT'}"
 
     def session_call(self, function: str) -> str:
-        """Of advisory locks and messages."""
+        """Of advisory locks and messages; and of the sizes of tables, whose names are a list in
+        JSON: of each its rows, these with what belongs to them, its indexes, and all.
+        """
+        if function == SIZES:
+            sizes = ("pg_relation_size", "pg_table_size", "pg_indexes_size")
+            calls = [f"pg_catalog.{f}(t.n::regclass)" for f in (*sizes, "pg_total_relation_size")]
+            source = "pg_catalog.json_array_elements_text($1::json) WITH ORDINALITY AS t(n, o)"
+            return f"SELECT {', '.join(calls)} FROM {source} ORDER BY t.o"
         if function == "pg_notify":
             return f"SELECT pg_catalog.{function}($1, $2) IS NOT NULL"
         if function == "pg_advisory_unlock_all":

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.client.table_format import box
-from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.answer import Answer, Notice
 from louver.trusted.executor.containment import contained, face
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local import arrow_values
@@ -29,7 +29,8 @@ _SENTENCES = [[(name, "VARCHAR")] for name in ("reveals", "sql", "clause")]
 def warned(answer: Answer) -> Answer:
     """The answer, after its notices were issued as Python warnings at the caller's line."""
     for notice in answer.notices:
-        errors.warn(notice)
+        if not isinstance(notice, Notice):
+            errors.warn(notice)
     return answer
 
 

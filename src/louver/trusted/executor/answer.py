@@ -12,6 +12,21 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 
+class Notice(str):
+    """What PostgreSQL remarks on a statement, with the fields of its message."""
+
+    sqlstate, severity, detail, hint = "00000", "NOTICE", "", ""
+
+    @classmethod
+    def of(
+        cls, sqlstate: str, message: str, severity: str = "NOTICE", detail: str = "", hint: str = ""
+    ) -> Notice:  # fmt: skip
+        """A notice, or a warning."""
+        own = cls(message)
+        own.sqlstate, own.severity, own.detail, own.hint = sqlstate, severity, detail, hint
+        return own
+
+
 @dataclass(slots=True)
 class Answer:
     """Rows (Arrow without loss) with DuckDB's names and types, or the number of rows touched.

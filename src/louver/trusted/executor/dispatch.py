@@ -216,12 +216,12 @@ def seeing(
     return snapshots.seeing(context, run, reads=reads, stays=stays)
 
 
-def ran(context: Context, tokens: Sequence[Token]) -> None:
+def ran(context: Context, tokens: Sequence[Token], answer: Answer) -> None:
     """After a statement has run: what follows in its language."""
     if spoken().has_own_statements:
         from louver.trusted.executor.postgres import language
 
-        language.ran(context, tokens)
+        language.ran(context, tokens, answer)
 
 
 def unread(context: Context, text: lexer.Text, error: errors.Error) -> None:

@@ -278,7 +278,7 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
                 word,
             ),
         )
-        dispatch.ran(context, results)
+        dispatch.ran(context, results, answer)
         counted = answer.rows is None and word in _CHANGES
         if counted and context.local.is_pivot_by_rows(text.home, results):
             answer.affected = -1  # of several statements DuckDB reports no count

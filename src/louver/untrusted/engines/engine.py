@@ -277,6 +277,11 @@ class Messaging(Protocol):
         """Whether losing the session loses locks, so that it must not be replaced unsaid."""
         ...
 
+    @property
+    def holds_session(self) -> bool:
+        """Whether it would."""
+        ...
+
 
 class Prompt:
     """An engine to which a round trip is nothing: what is expected is run at once."""

@@ -6,82 +6,110 @@ raise is `Failed`, whose fields the client receives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import given_values, tags, ways
+from louver.names import keyword
+from louver.trusted.apps.pgproxy import given_values, notices, tags, visitors, ways
+from louver.trusted.apps.pgproxy.copies import Begun, Copies
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
-from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, reporting
-from louver.trusted.executor import direct, dispatch, seen_state
+from louver.trusted.apps.pgproxy.failures import Failed, Fields, failed, fields_of, reporting
+from louver.trusted.apps.pgproxy.visitors import Visitor
+from louver.trusted.executor import direct, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
-from louver.trusted.executor.postgres import copying, notify, setting
-from louver.trusted.executor.session import Session, outlasting
+from louver.trusted.executor.postgres import notify
+from louver.trusted.executor.postgres import prepared as named
+from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
 
 Rows = tuple[str, list[Described], list[Sent], int]
-Begun = tuple[str, int] | tuple[str, int, int, int]
 Result = None | str | Begun | Rows
 """Nothing, a tag, the begin of a COPY (its form and columns, and quote and escape where it
 gives data), or rows: a tag, columns, arrays and how many there are.
 """
 
 
-@dataclass(slots=True)
-class _Copying:
-    """A COPY that runs: one of both."""
+class Client(Copies):
+    """Runs the statements of one client, or of one after the other."""
 
-    into: copying.CopyIn | None = None
-    out: Iterator[bytes] = field(default_factory=lambda: iter(()))
-    count: int = 0
-
-
-class Client:
-    """Runs the statements of one client."""
-
-    def __init__(self, session: Session, user: str) -> None:
-        """Over a session that no other client has."""
-        self._session, self._context = session, session.context
-        self._wire, self._user = Wire(self._context.local), user
-        self.text = ""
+    def __init__(self, session: Session, user: str = "", *, shared: bool = False) -> None:
+        """Over a session that no other client has, or that is ``shared`` by transactions."""
+        super().__init__(session)
+        self._wire, self._user, self._shared = Wire(self._context.local), user, shared
+        self._wire.numbers_tables = not shared
         self._describing = Describing(session, self._wire)
         self._notices: list[Fields] = []
-        self._copy: _Copying | None = None
         self._is_set, self._is_implicit = True, False
         self._generation, self._basis = 0, direct.basis(self._context)
 
     # ------------------------------------------------------------------ statements
 
     @reporting
-    def split(self, sql: str) -> list[str]:
-        """The statements of a text."""
+    def split(self, sql: str) -> list[tuple[str, int]]:
+        """The statements of a text, and how many characters precede each of them."""
         with contained(self._session):
-            self.text = sql
-            texts = lexer.split(sql)
-            if len(texts) > 1:
+            results, end = list[tuple[str, int]](), 0
+            for text in lexer.split(sql):
+                start = max(sql.find(text.home, end), end)
+                results.append((text.home, start))
+                end = start + len(text.home)
+            if len(results) > 1:
                 # As in PostgreSQL, which reads all of a text before it runs any of it.
-                for text in texts:
-                    self._describing.require_syntax(text)
-            return [text.home for text in texts]
+                for home, start in results:
+                    self._require_syntax(home, start)
+            return results
+
+    def _require_syntax(self, home: str, start: int) -> None:
+        (text,) = lexer.split(home)
+        try:
+            self._describing.require_syntax(text)
+        except errors.Error as error:
+            fields = fields_of(error, home)
+            if "position" in fields:
+                fields["position"] = int(fields["position"]) + start
+            raise Failed(fields) from None
 
     @reporting
-    def prepare(self, sql: str, types: Sequence[int]) -> Prepared:
-        """What a text of one statement takes and gives."""
+    def prepare(self, sql: str, types: Sequence[int], name: str = "") -> Prepared:
+        """What a text of one statement takes and gives; SQL knows it by its name as well."""
         self.text = sql
         with contained(self._session):
+            if name and not self._shared:
+                named.require_new(self._context, name)
             if not self._context.in_transaction:
                 # A client is to learn of the columns that there are now.
                 seen_state.refresh(self._context)
             generation = self._renewed()
-            return replace(self._describing.prepared(sql, types), generation=generation)
+            item = replace(self._describing.prepared(sql, types), generation=generation)
+            if name and not self._shared:
+                numbers = item.parameters
+                named.put(
+                    self._context, name, sql, lambda: [*map(self._wire.type_name, numbers)]
+                )  # fmt: skip
+            return item
+
+    @reporting
+    def named(self, name: str) -> Prepared | None:
+        """A statement that SQL has prepared; None where there is none."""
+        if self._shared:
+            return None
+        with contained(self._session):
+            self.text = ""
+            return self._describing.of_statement(name)
+
+    @reporting
+    def close_named(self, name: str) -> None:
+        """A statement of this name is not used any more: SQL has prepared it, or the protocol."""
+        with contained(self._session):
+            named.drop(self._context, name)
 
     @reporting
     def describe(self, prepared: Prepared) -> list[Described] | None:
@@ -105,6 +133,8 @@ class Client:
         self.text = prepared.sql
         if prepared.kind == "empty":
             return None
+        if self._shared:
+            visitors.require_shared(prepared.tokens)
         if prepared.kind == "copies":
             return self._begin_copy(prepared)
         if prepared.kind in ("begins", "controls") and self._is_implicit:
@@ -122,7 +152,7 @@ class Client:
             answer = self._session.execute(prepared.sql, given or None)
         finally:
             self._noted(prepared.tokens)
-        self._notices += [{"sqlstate": "01000", "message": text} for text in answer.notices]
+        self._notices += notices.fields_of(self._context, answer.notices)
         return self._result(prepared, answer, formats, aborted=aborted)
 
     def _within_implicit(self, prepared: Prepared) -> Result:
@@ -209,71 +239,6 @@ class Client:
             count = rows.num_rows if columns else max(answer.affected, rows.num_rows)
             return tag, columns, arrays, count
 
-    # ------------------------------------------------------------------ COPY
-
-    def _begin_copy(self, prepared: Prepared) -> Begun:
-        with contained(self._session):
-            self._session.require_no_copy()
-            try:
-                statement, into = copying.begin(self._context, prepared.sql)
-                form = copying.form_of(statement.options)
-                columns = copying.width(self._context, statement)
-                self._copy = _Copying(into)
-                if into is None:
-                    self._copy.out, self._copy.count = copying.out(self._context, statement)
-            except errors.Error as error:
-                self._copy = None
-                dispatch.failed(self._context, error)
-                raise
-        name = form.name or "lines"
-        return (name, columns, form.quote, form.escape) if into is None else (name, columns)
-
-    @reporting
-    def copy_in(self, data: bytes) -> None:
-        """Take data in."""
-        into = self._copy.into if self._copy is not None else None
-        if into is None:
-            raise failed("08P01", "no COPY takes data")
-        with contained(self._session):
-            try:
-                into.write(data)
-            except errors.Error as error:
-                self._copy_failed(error)
-                raise
-
-    @reporting
-    def copy_end(self, reason: str | None) -> str:
-        """End it; with a reason nothing is copied, and that is an error."""
-        copy, self._copy = self._copy, None
-        if copy is None:
-            raise failed("08P01", "no COPY runs")
-        if copy.into is None:
-            return f"COPY {copy.count}"
-        with contained(self._session):
-            if reason is not None:
-                copy.into.abort()
-                raise failed("57014", f"COPY from stdin failed: {reason}")
-            try:
-                return f"COPY {copy.into.finish(outlasting)}"
-            except errors.Error as error:
-                self._copy = copy
-                self._copy_failed(error)
-                raise
-
-    def _copy_failed(self, error: errors.Error) -> None:
-        copy, self._copy = self._copy, None
-        if copy is not None and copy.into is not None:
-            with suppress(errors.Error):
-                copy.into.abort()
-        dispatch.failed(self._context, error)
-
-    @reporting
-    def copy_out(self) -> bytes | None:
-        """The next piece of data; None behind the last."""
-        if self._copy is None:
-            raise failed("08P01", "no COPY gives data")
-        return next(self._copy.out, None)
-
     # ------------------------------------------------------------------ the session
 
     @reporting
@@ -349,37 +314,46 @@ class Client:
         with suppress(Exception):
             self._context.local.interrupt()
 
+    # ------------------------------------------------------------------ one after the other
+
+    @reporting
+    def enter(self, visitor: Visitor) -> int:
+        """Serve a client from now on, with its settings; their stamp (`visitors.stamp`)."""
+        self._user = visitor.user
+        with contained(self._session):
+            visitors.enter(self._session, visitor)
+        self._settings_changed()
+        return visitor.stamp
+
+    @reporting
+    def leave(self, visitor: Visitor) -> tuple[int, bool]:
+        """See a client off outside of a transaction: the stamp of its settings, and whether it has
+        to come back to this session.
+        """
+        with contained(self._session):
+            visitors.leave(self._context, visitor)
+        visitor.is_pinned |= self._describing.shows_numbers
+        self._describing.shows_numbers = False
+        return visitor.stamp, visitor.is_pinned
+
+    def reset(self) -> bool:
+        """Clear away what a session has, for another client; whether that is certain."""
+        self._user, self._is_implicit, self._is_set = "", False, True
+        self._describing.shows_numbers = False
+        try:
+            self._undo_copy()
+            with contained(self._session):
+                visitors.reset(self._session)
+                self._wire.reseed()
+        except Exception:  # noqa: BLE001 - whatever it is, no other client gets this session
+            return False
+        self._settings_changed()
+        self._notices.clear()
+        return not self._session.in_transaction
+
     def close(self) -> None:
         """The client has gone: what it left open is undone."""
         with suppress(Exception):
-            if self._copy is not None and self._copy.into is not None:
-                with contained(self._session):
-                    self._copy.into.abort()
+            self._undo_copy()
         with suppress(Exception):
             self._session.close()
-
-
-def set_startup(client: Client, parameters: Sequence[tuple[str, str]]) -> None:
-    """Settings that a client brings along, also Louver's own; those that PostgreSQL's clients know
-    nothing of are ignored, like replication.
-    """
-    for name, value in parameters:
-        name = fold(name)
-        if name in ("user", "database", "replication") or name.startswith("_pq_."):
-            continue
-        if name == "client_encoding":
-            if fold(value.strip("'\"")).replace("-", "") not in ("utf8", "unicode", "auto"):
-                raise failed("0A000", f"client_encoding {value}: only UTF8 is spoken")
-            continue
-        session = client._session
-        try:
-            if name in setting.OWN:
-                quoted = value.replace("'", "''")
-                session.execute(f"SET {name} = '{quoted}'")
-            else:
-                session.execute("SELECT set_config($1, $2, false)", [name, value])
-        except errors.Error as error:
-            raise failed(str(fields_of(error, "")["sqlstate"]), error.message) from None
-    # A pool's RESET ALL must not have columns of later tables in plaintext.
-    state = client._session.context.state
-    state.begun_encryption = state.default_encryption

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import getpass
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from louver import errors
@@ -23,11 +25,14 @@ def run(options: argparse.Namespace) -> int:
     if options.add_user:
         return _add_user(options)
     addresses, certificate = given.addresses(options), given.certificate(options)
+    given.require_pool(options)
     url = options.upstream or options.url
     if options.language not in (None, "postgres"):
         raise errors.make("serve.language", language=options.language)
     if not str(url or "").startswith("postgresql://"):
         raise errors.make("usage", detail="give the database with --upstream postgresql://…")
+    # Arrow's own pools keep 300 kB for each thread that has used them, and so for each client.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from louver.trusted.apps.pgproxy import server
 
     settings = server.Options(
@@ -35,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
         Path(options.users) if options.users else None, certificate,
         tls_required=options.require_tls, most_clients=options.connections,
         patience_ms=int(options.drain * 1000), read_only=options.read_only,
+        by_transaction=options.pool == "transaction", pool_size=options.pool_size,
+        pool_patience_ms=int(options.pool_wait * 1000),
     )  # fmt: skip
 
     def ready(bound: Sequence[tuple[str, int]]) -> None:
@@ -65,13 +72,35 @@ def _add_user(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise errors.make("serve.users", path=options.users, detail=str(error)) from None
     path = Path(options.users)
+    with _alone(path):
+        is_new = _write(path, name, line)
+    terminal.say(f"{path}: {name} {'may connect' if is_new else 'has a new password'}")
+    return 0
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One writer at a time, so that none undoes what another one has added. The file itself is
+    replaced, and so the lock is on another one, which stays.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        number = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise errors.make("serve.users", path=path, detail=str(error)) from None
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def _write(path: Path, name: str, line: str) -> bool:
+    """Write a user's line; whether the user is new."""
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     others = [other for other in lines if other.split(" ")[:1] != [name]]
     _replace(path, "\n".join([*others, line, ""]))
-    terminal.say(
-        f"{path}: {name} {'has a new password' if len(others) < len(lines) else 'may connect'}"
-    )
-    return 0
+    return len(others) == len(lines)
 
 
 def _password(name: str) -> str:

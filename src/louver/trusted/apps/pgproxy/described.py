@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import tags
+from louver.trusted.apps.pgproxy import tags, visitors
 from louver.trusted.apps.pgproxy.failures import failed
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.local.postgres.wire import Described, Wire
@@ -43,6 +43,8 @@ class Prepared:
     text: str = ""
     types: tuple[int, ...] = ()
     generation: int = 0
+    #: what it does with a cursor
+    cursor: cursors.Use | None = None
 
     @property
     def deallocates(self) -> str | None:
@@ -59,6 +61,8 @@ class Describing:
         """None is known at first."""
         self._session, self._context, self._wire = session, session.context, wire
         self._known: dict[tuple[object, ...], Prepared] = {}
+        #: whether a client may have learned numbers that other sessions have not
+        self.shows_numbers = False
 
     def forget(self) -> None:
         """Names may mean something else."""
@@ -85,6 +89,11 @@ class Describing:
 
     def prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         """Describe a text of one statement, of whose parameters these types are given."""
+        item = self._prepared(sql, types)
+        self.shows_numbers |= visitors.shows_numbers(item.tokens, item.parameters, item.columns)
+        return item
+
+    def _prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         context = self._context
         key = (sql, tuple(types))
         if key in self._known and not context.state.aborted:
@@ -154,14 +163,16 @@ class Describing:
         self, text: lexer.Text, tokens: tuple[Token, ...], kind: str, types: Sequence[int]
     ) -> Prepared:
         if not text.parameters:
-            return Prepared(text.home, tokens, kind)
+            use = cursors.use_of(self._context, text, tokens)
+            return Prepared(text.home, tokens, kind, cursor=use)
         query = self._declared(text, tokens)
         if query is None:
             # Whatever they are, PostgreSQL reads them as texts.
             count = max(int(key) for key in text.parameters)
             return Prepared(text.home, tokens, kind, (25,) * count)
         numbers, _ = self._wire.described(query, types)
-        return Prepared(text.home, tokens, kind, tuple(numbers))
+        use = cursors.use_of(self._context, text, tokens)
+        return Prepared(text.home, tokens, kind, tuple(numbers), cursor=use)
 
     @staticmethod
     def _declared(text: lexer.Text, tokens: Sequence[Token]) -> str | None:
@@ -207,6 +218,16 @@ class Describing:
             return prepared.tokens
         item = self._named(prepared)
         return _cut(item.text.plain)
+
+    def of_statement(self, name: str) -> Prepared | None:
+        """A statement of PREPARE, for the protocol; None where there is none."""
+        known = named.by_name(self._context, name)
+        if known is None:
+            return None
+        if known.used != tuple(range(1, len(known.types) + 1)):
+            statement = "Bind to a statement of PREPARE that leaves out some of its parameters"
+            raise errors.make("postgres.refused", statement=statement)
+        return self.prepared(known.text.home, ())
 
     def _named(self, prepared: Prepared) -> named.Prepared:
         (text,) = lexer.split(prepared.sql)

@@ -29,6 +29,8 @@ _NAMED = tuple(
     for name, word in (("constraint", "constraint"), ("table", "(?:relation|table)"),
                        ("column", "column"))
 )  # fmt: skip
+#: Addresses as errors name them, and sockets as the system does.
+_ADDRESS = re.compile(r"postgresql://[^\s'\"]*[^\s'\".,:;)]|(?:/[^\s/'\"]+)*/\.s\.PGSQL\.\d+")
 _TOLD = ("schema", "table", "column", "constraint")
 
 
@@ -52,25 +54,25 @@ S = TypeVar("S", bound=Reporting)
 
 
 @contextmanager
-def reported(text: str = "") -> Iterator[None]:
-    """Run something for a client; ``text`` is its statement, which positions are in."""
+def reported(text: Callable[[], str]) -> Iterator[None]:
+    """Run something for a client; ``text`` gives its statement, which positions are in."""
     try:
         yield
     except Failed:
         raise
     except errors.Error as error:
-        raise Failed(fields_of(error, text)) from None
+        raise Failed(fields_of(error, text())) from None
     except UnicodeDecodeError:
         raise failed("22021", 'invalid byte sequence for encoding "UTF8"') from None
     except Exception as error:
-        raise Failed(fields_of(translated(error), text)) from error
+        raise Failed(fields_of(translated(error), text())) from error
 
 
 def reporting(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
     """A method whose errors clients receive."""
 
     def call(self: S, /, *given: P.args, **named: P.kwargs) -> T:
-        with reported(self.text):
+        with reported(lambda: self.text):
             return method(self, *given, **named)
 
     return update_wrapper(call, method)
@@ -85,6 +87,16 @@ def failed(sqlstate: str, message: str, hint: str = "", *, ends: bool = False) -
 def fields_of(error: errors.Error, text: str) -> Fields:
     """What clients receive of an error: PostgreSQL's own words, or Louver's with its code."""
     messages.name_state(error)
+    fields = _fields_of(error, text)
+    return {k: _nameless(v) if isinstance(v, str) else v for k, v in fields.items()}
+
+
+def _nameless(text: str) -> str:
+    """Without the address of the server behind: clients have no business there."""
+    return _ADDRESS.sub("upstream", text)
+
+
+def _fields_of(error: errors.Error, text: str) -> Fields:
     state = error.sqlstate or _CODES.get(error.code) or _state_of(error)
     said = error.said
     if said:

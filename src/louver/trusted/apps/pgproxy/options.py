@@ -42,6 +42,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--connections", type=int, default=500, metavar="N", help="clients at a time (500)"
     )
     parser.add_argument(
+        "--pool", choices=("session", "transaction"), default="session",
+        help="whether a client has a session as long as it is there, or for each transaction",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pool-size", type=int, default=16, metavar="N",
+        help="sessions that are kept for later clients, or serve all by transactions (16)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pool-wait", type=float, default=60.0, metavar="SECONDS",
+        help="how long a client waits for a session of --pool transaction (60)",
+    )  # fmt: skip
+    parser.add_argument(
         "--drain", type=float, default=30.0, metavar="SECONDS",
         help="how long transactions may go on at the end (30)",
     )  # fmt: skip
@@ -89,3 +101,11 @@ def certificate(options: argparse.Namespace) -> tuple[Path, Path] | None:
     if bool(options.certificate) != bool(options.key):
         raise errors.make("usage", detail="--certificate and --key go together")
     return (Path(options.certificate), Path(options.key)) if options.certificate else None
+
+
+def require_pool(options: argparse.Namespace) -> None:
+    """Raise `usage` for a pool that serves no client."""
+    least = 1 if options.pool == "transaction" else 0
+    if options.pool_size < least or options.pool_wait < 0:
+        detail = f"--pool-size is at least {least}, and --pool-wait not negative"
+        raise errors.make("usage", detail=detail)

@@ -40,6 +40,8 @@ def of(
     if reserves is None or sent is None or len(columns) != len(point.shown):
         return None
     session, text, constants = sent
+    if any(wire.holds_numbers(column[3]) for column in columns):
+        return None
     shown = [
         (at, column, wire.is_printed(column[3]))
         for at, column in zip(point.shown, columns, strict=True)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from louver import errors
 from louver._rust import proxy
-from louver.trusted.apps.pgproxy.client import Client, set_startup
+from louver.trusted.apps.pgproxy import visitors
+from louver.trusted.apps.pgproxy.client import Client
 from louver.trusted.apps.pgproxy.failures import Failed, failed, fields_of
 from louver.trusted.apps.pgproxy.options import Address
+from louver.trusted.apps.pgproxy.visitors import Visitor
 from louver.trusted.client import connect
 from louver.trusted.executor.session import Session
 
@@ -33,33 +35,34 @@ class Options:
     most_clients: int = 500
     patience_ms: int = 30_000
     read_only: bool = False
+    by_transaction: bool = False
+    pool_size: int = 16
+    pool_patience_ms: int = 60_000
 
 
 @dataclass(slots=True)
 class Door:
-    """Opens a session of its own for each client."""
+    """Knows who may come, and opens sessions for clients."""
 
     options: Options
     #: opened once, for all sessions
     ring: Any
     database: str
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, user: str, database: str, parameters: Sequence[tuple[str, str]]) -> Client:
-        """The engine of a client that has said who it is."""
+    def visitor(
+        self, user: str, database: str, parameters: Sequence[tuple[str, str]]
+    ) -> Visitor:  # fmt: skip
+        """A client that has said who it is."""
         if database not in (self.database, user):
             raise failed("3D000", f'database "{database}" does not exist')
+        return visitors.of(user, parameters, shared=self.options.by_transaction)
+
+    def open(self) -> Client:
+        """What runs statements, of no client yet."""
         try:
-            session = self.session()
+            return Client(self.session(), shared=self.options.by_transaction)
         except errors.Error as error:
             raise Failed(fields_of(error, ""), ends=True) from None
-        client = Client(session, user)
-        try:
-            set_startup(client, parameters)
-        except BaseException:
-            client.close()
-            raise
-        return client
 
     def session(self) -> Session:
         """A session of the database."""
@@ -77,11 +80,13 @@ def served(options: Options, ready: Callable[[Sequence[tuple[str, int]]], None])
     ring = connect.open_keys(options.keys)
     door = Door(options, ring, _database(options.upstream))
     # What is wrong with it is said now.
-    Client(door.session(), "").close()
+    Client(door.session()).close()
     try:
         server = proxy.Server(
             list(options.addresses), door, users=options.users, certificate=options.certificate,
             tls_required=options.tls_required, most_clients=options.most_clients,
+            by_transaction=options.by_transaction, pool_size=options.pool_size,
+            pool_patience_ms=options.pool_patience_ms,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         raise errors.make("serve.start", detail=str(error)) from None

@@ -1,7 +1,7 @@
 """BEGIN, COMMIT, ROLLBACK, savepoints and SET TRANSACTION, as PostgreSQL has them.
 
-A statement without a transaction to end, or within one to begin, is a warning there, and so nothing
-here. `snapshots` says what READ COMMITTED means.
+A statement without a transaction to end, or within one to begin, is a warning. `snapshots` says
+what READ COMMITTED means.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlglot.tokens import Token
 from louver import errors
 from louver.names import keyword
 from louver.trusted.executor import savepoints, transaction
-from louver.trusted.executor.answer import Answer
+from louver.trusted.executor.answer import Answer, Notice
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.postgres import cursors, deferrals, given, notify
 from louver.trusted.executor.postgres.messages import said
@@ -46,6 +46,8 @@ class Characteristics:
 
     default: Modes = Modes("READ COMMITTED", read_only=False)
     open: Modes = Modes()
+    #: what RESET goes back to
+    startup: Modes = Modes("READ COMMITTED", read_only=False)
 
 
 def control(
@@ -59,11 +61,14 @@ def control(
             words.needs("TRANSACTION")
         else:
             _ = words.takes("WORK") or words.takes("TRANSACTION")
+        within = context.in_transaction
         begin(context, modes(words))
+        if within:
+            return _warned("25001", "there is already a transaction in progress")
     elif verb in ("COMMIT", "END"):
-        _end(context, words, committing=True)
+        return _end(context, words, committing=True)
     elif verb in ("ROLLBACK", "ABORT"):
-        _end(context, words, committing=False)
+        return _end(context, words, committing=False)
     elif verb == "SAVEPOINT":
         name = words.name()
         words.ends()
@@ -146,6 +151,17 @@ def take_default(context: Context, modes: Modes) -> None:
     context.state.only_reads = bool(modes.read_only)
 
 
+def reset_default(context: Context) -> None:
+    """What transactions are becomes what the session began with."""
+    take_default(context, context.state.cache(Characteristics).startup)
+
+
+def start(context: Context, modes: Modes) -> None:
+    """What transactions are from the begin of the session on."""
+    context.state.cache(Characteristics).startup = modes
+    take_default(context, modes)
+
+
 def _again(context: Context, modes: Modes) -> None:
     """What was said of the transaction since a savepoint ends with it."""
     context.state.cache(Characteristics).open = modes
@@ -173,14 +189,14 @@ def begin(context: Context, modes: Modes) -> None:
     cursors.began(context)
 
 
-def _end(context: Context, words: Words, *, committing: bool) -> None:
+def _end(context: Context, words: Words, *, committing: bool) -> Answer:
     _ = words.takes("WORK") or words.takes("TRANSACTION")
     if not committing and words.takes("TO"):
         words.takes("SAVEPOINT")
         name = words.name()
         words.ends()
         _undo_to(context, name)
-        return
+        return Answer()
     chains = words.takes("AND", "CHAIN")
     if not chains:
         words.takes("AND", "NO", "CHAIN")
@@ -191,7 +207,7 @@ def _end(context: Context, words: Words, *, committing: bool) -> None:
         if chains:
             verb = "COMMIT" if committing else "ROLLBACK"
             raise said("25P01", f"{verb} AND CHAIN can only be used in transaction blocks")
-        return
+        return _warned("25P01", "there is no transaction in progress")
     before = context.state.cache(Characteristics).open
     if committing:
         transaction.commit(context)
@@ -199,6 +215,18 @@ def _end(context: Context, words: Words, *, committing: bool) -> None:
         transaction.rollback(context)
     if chains:
         begin(context, before)
+    return Answer()
+
+
+def _warned(sqlstate: str, message: str) -> Answer:
+    return Answer(notices=[Notice.of(sqlstate, message, "WARNING")])
+
+
+def outside(context: Context, statement: str) -> Answer:
+    """The answer to a statement that means nothing outside of a transaction."""
+    if context.in_transaction:
+        return Answer()
+    return _warned("25P01", f"{statement} can only be used in transaction blocks")
 
 
 def _undo_to(context: Context, name: str) -> None:

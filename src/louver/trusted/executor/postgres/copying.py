@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 from sqlglot.tokens import Token
@@ -27,6 +28,7 @@ from louver.trusted.vault.catalog import Table
 BATCH_BYTES = 8 * 1024 * 1024
 """Data of so many bytes is read at a time, and a row more."""
 Outlasting = Callable[[Context, Callable[[], int]], int]
+_BAD_DATA = "22P04"
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
 
 
@@ -127,9 +129,21 @@ class CopyIn:
         self._splitter = Splitter(form_of(statement.options), BATCH_BYTES)
         self._own = not context.in_transaction
         self._rows = self._batches = 0
+        self._require_options(table)
         if not self._own:
             transaction.fix(context)
         context.state.copying = True
+
+    def _require_options(self, table: Table) -> None:
+        """Raise PostgreSQL's own error for options, before any data."""
+        if not self._statement.options:
+            return
+        try:
+            self._read(table, b"")
+        except errors.Error as error:
+            # No data is not what a form begins with.
+            if error.sqlstate != _BAD_DATA:
+                raise
 
     def write(self, data: bytes) -> None:
         """Take data in."""
@@ -248,7 +262,11 @@ def out(context: Context, statement: Statement) -> tuple[Iterator[bytes], int]:
     if answer.rows is None:
         raise errors.make("internal", detail="a query without rows")
     rows = answer.rows
-    return context.local.copy_to(rows, answer.columns, statement.options), rows.num_rows
+    pieces = context.local.copy_to(rows, answer.columns, statement.options)
+    # What is wrong with the options is said before the first piece.
+    first = next(pieces, None)
+    whole = pieces if first is None else chain((first,), pieces)
+    return whole, rows.num_rows
 
 
 def width(context: Context, statement: Statement) -> int:

@@ -212,6 +212,29 @@ def fetch(
     return Answer(rows, cursor.columns, rows.num_rows)
 
 
+Use = tuple[str, str, int]
+"""What a statement does with a cursor: its verb, the cursor's name, and how many rows ahead FETCH
+and MOVE go: 0 for all, and -1 where they go another way.
+"""
+
+
+def use_of(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> Use | None:
+    """What a statement does with a cursor; None of another, and of one that is wrong."""
+    verb = keyword(tokens[0].text)
+    words, ahead = Words(context, text, tokens), 0
+    try:
+        if verb in ("FETCH", "MOVE"):
+            direction, count = _direction(words)
+            _ = words.takes("FROM") or words.takes("IN")
+            ahead = count if direction == "FORWARD" and count > 0 else -1
+            ahead = 0 if ahead == _ALL else ahead
+        elif verb not in ("DECLARE", "CLOSE"):
+            return None
+        return verb, words.name(), ahead
+    except errors.Error:
+        return None
+
+
 def _direction(words: Words) -> tuple[str, int]:
     for word, direction in _SHORT.items():
         if words.peek() == word:

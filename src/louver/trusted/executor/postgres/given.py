@@ -1,6 +1,7 @@
 """Settings that a session has made, and what becomes of them when a transaction ends.
 
-As in PostgreSQL, SET within a transaction that is undone is undone, and SET LOCAL ends with it.
+As in PostgreSQL, SET within a transaction that is undone is undone, SET LOCAL ends with it, and
+RESET goes back to what the session began with.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ LIMITS = ("statement_timeout", "lock_timeout")
 
 @dataclass(slots=True)
 class Given:
-    """The values by folded names: those of the session, and those of its transaction alone."""
+    """The values by folded names: those of the session, those of its transaction alone, and those
+    that it began with.
+    """
 
     session: dict[str, str] = field(default_factory=dict)
     local: dict[str, str] = field(default_factory=dict)
+    startup: dict[str, str] = field(default_factory=dict)
 
     @property
     def effective(self) -> dict[str, str]:
         """What is set now."""
-        return {**self.session, **self.local}
+        return {**self.startup, **self.session, **self.local}
 
 
 def of(context: Context) -> Given:
@@ -39,7 +43,7 @@ def of(context: Context) -> Given:
 def copied(context: Context) -> Given:
     """How they are now, to be restored."""
     own = of(context)
-    return Given(dict(own.session), dict(own.local))
+    return Given(dict(own.session), dict(own.local), dict(own.startup))
 
 
 def began(context: Context) -> None:
@@ -56,7 +60,25 @@ def restore(context: Context, wanted: Given) -> None:
     """Set what is to be set from now on, wherever that differs from what is."""
     own, before = of(context), of(context).effective
     own.session, own.local = dict(wanted.session), dict(wanted.local)
-    after = own.effective
+    _apply_all(context, before)
+
+
+def begin(context: Context, startup: dict[str, str], session: dict[str, str]) -> None:
+    """Begin anew, for another client: with what RESET goes back to, and what was set since."""
+    own, before = of(context), of(context).effective
+    own.startup, own.session, own.local = dict(startup), dict(session), {}
+    _apply_all(context, before)
+
+
+def started(context: Context) -> dict[str, str]:
+    """What is set now is what RESET goes back to from now on."""
+    own = of(context)
+    own.startup, own.session = {**own.startup, **own.session}, {}
+    return dict(own.startup)
+
+
+def _apply_all(context: Context, before: dict[str, str]) -> None:
+    after = of(context).effective
     for name in {**before, **after}:
         if before.get(name) != after.get(name):
             _apply(context, name, after.get(name))

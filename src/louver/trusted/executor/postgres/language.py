@@ -23,6 +23,7 @@ from louver.trusted.executor.postgres import (
     given,
     lock_clause,
     messages,
+    noticing,
     notify,
     prepared,
     server_calls,
@@ -141,7 +142,7 @@ def reworded(
 def _selecting(
     context: Context, text: lexer.Text, tokens: Sequence[Token]
 ) -> tuple[lexer.Text, Sequence[Token]]:
-    from louver.trusted.executor.postgres import catalog_word, select_into, session_views
+    from louver.trusted.executor.postgres import catalog_word, select_into, session_views, sizes
 
     before = text
     if catalog_word.is_named(text.home):
@@ -150,6 +151,8 @@ def _selecting(
         text = select_into.written_out(text, tokens)
     elif session_views.are_named(text.home):
         text = session_views.written_out(context, text, tokens)
+    elif sizes.are_named(text.home):
+        text = sizes.written_out(context, text, tokens)
     return text, tokens if text is before else lexer.tokens(text.plain)
 
 
@@ -188,15 +191,19 @@ def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
         )
     if word in _DEFINITIONS:
         _require_query_within(context, text, tokens)
+        noticing.note(context, text, tokens)
     if word not in STAYING | _TRANSACTIONS and context.has_temporary:
         temporary_draws.require(context, tokens)
     if not (server_calls.is_call(tokens) or _sets(tokens)):
         admitted.require(context, text, tokens, locking=True, running=True)
 
 
-def ran(context: Context, tokens: Sequence[Token]) -> None:
+def ran(context: Context, tokens: Sequence[Token], answer: Answer) -> None:
     """After a statement has run: the search path may name a schema that is there now."""
     words = [keyword(token.text) for token in tokens[:4]]
+    if words[0] in _DEFINITIONS:
+        remarks = context.state.cache(noticing.Remarks)
+        answer.notices, remarks.notices = [*remarks.notices, *answer.notices], []
     if words[0] not in _TRANSACTIONS | {"SET", "SHOW", "RESET"}:
         context.state.untried = False
     if words[0] in CHANGING and context.has_temporary:

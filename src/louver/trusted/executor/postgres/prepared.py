@@ -5,7 +5,7 @@ PostgreSQL gives the types of the placeholders, and of the values that EXECUTE g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -49,8 +49,21 @@ class Prepared:
 
 
 @dataclass(slots=True)
+class Outside:
+    """A statement that a client has prepared by messages of its protocol: its text, what gives the
+    types of its placeholders, when that was, and what EXECUTE makes of it, once it does.
+    """
+
+    sql: str
+    types: Callable[[], Sequence[str]]
+    prepared: str
+    known: Prepared | None = None
+
+
+@dataclass(slots=True)
 class _Named:
     by_name: dict[str, Prepared] = field(default_factory=dict)
+    outside: dict[str, Outside] = field(default_factory=dict)
 
 
 def prepare(
@@ -67,26 +80,46 @@ def prepare(
         words.wrong()
     (inner,) = lexer.split(words.rest())
     context.local.statements.require_syntax(text.home)
-    if name in own:
-        raise said("42P05", f'prepared statement "{name}" already exists')
-    types, columns = context.local.statements.prepared(inner.home, declared)
-    used = sorted({int(key) for key in inner.parameters})
-    typed = _typed(context, inner, types, used)
-    shown, cut = typed, lexer.tokens(typed.plain)
-    if session_views.are_named(typed.home):
-        # Each EXECUTE has what there is then.
-        shown = session_views.written_out(context, typed, cut)
-        cut = lexer.tokens(shown.plain)
-    admitted.require(context, shown, cut, locking=True)
-    names = [column for column, _ in columns]
-    if typed is not inner:
-        columns = context.local.statements.prepared(typed.home, ())[1]
+    require_new(context, name)
+    own[name] = _made(context, inner, declared, text.home)
     context.state.cache(session_views.Listings).by_view["pg_prepared_statements"] = _listed
-    own[name] = Prepared(
-        typed, types, tuple(used), names, columns, context.local.revision,
-        statement=text.home, prepared=datetime.now(UTC).isoformat(),
-    )  # fmt: skip
     return Answer()
+
+
+def put(context: Context, name: str, sql: str, types: Callable[[], Sequence[str]]) -> None:
+    """A client has prepared a statement by its protocol, under a name that is taken by none."""
+    moment = datetime.now(UTC).isoformat()
+    context.state.cache(_Named).outside[name] = Outside(sql, types, moment)
+    context.state.cache(session_views.Listings).by_view["pg_prepared_statements"] = _listed
+
+
+def drop(context: Context, name: str) -> None:
+    """A client has closed a statement by its protocol, if there is one."""
+    own = context.state.cache(_Named)
+    own.by_name.pop(name, None)
+    own.outside.pop(name, None)
+
+
+def require_new(context: Context, name: str) -> None:
+    """Raise for a name that a statement has."""
+    own = context.state.cache(_Named)
+    if name in own.by_name or name in own.outside:
+        raise said("42P05", f'prepared statement "{name}" already exists')
+
+
+def by_name(context: Context, name: str) -> Prepared | None:
+    """What EXECUTE means by a name; None where nothing has it."""
+    own = context.state.cache(_Named)
+    outside = own.outside.get(name)
+    if outside is None:
+        return own.by_name.get(name)
+    if outside.known is None:
+        texts = lexer.split(outside.sql)
+        first = keyword(lexer.tokens(texts[0].plain)[0].text) if texts else ""
+        if first not in _PREPARED:
+            refuse("EXECUTE of a statement of the protocol's that is neither a query nor a change")
+        outside.known = _made(context, texts[0], outside.types(), outside.sql)
+    return outside.known
 
 
 def _typed(
@@ -107,6 +140,28 @@ def _typed(
         return text
     (filled,) = lexer.split(lexer.filled(text.home, written))
     return filled
+
+
+def _made(
+    context: Context, inner: lexer.Text, declared: Sequence[str], statement: str
+) -> Prepared:  # fmt: skip
+    """Prepare a statement, some of whose placeholders' types are declared."""
+    types, columns = context.local.statements.prepared(inner.home, declared)
+    used = sorted({int(key) for key in inner.parameters})
+    typed = _typed(context, inner, types, used)
+    shown, cut = typed, lexer.tokens(typed.plain)
+    if session_views.are_named(typed.home):
+        # Each EXECUTE has what there is then.
+        shown = session_views.written_out(context, typed, cut)
+        cut = lexer.tokens(shown.plain)
+    admitted.require(context, shown, cut, locking=True)
+    names = [column for column, _ in columns]
+    if typed is not inner:
+        columns = context.local.statements.prepared(typed.home, ())[1]
+    return Prepared(
+        typed, types, tuple(used), names, columns, context.local.revision,
+        statement=statement, prepared=datetime.now(UTC).isoformat(),
+    )  # fmt: skip
 
 
 def execute(
@@ -131,7 +186,7 @@ def execute(
 def named(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> Prepared:
     """The statement that an EXECUTE names."""
     name = Words(context, text, tokens).name()
-    known = context.state.cache(_Named).by_name.get(name)
+    known = by_name(context, name)
     if known is None:
         raise said("26000", f'prepared statement "{name}" does not exist')
     return known
@@ -148,6 +203,8 @@ def resolved(
     known = named(context, text, tokens)
     if text.parameters or parameters:
         refuse("EXECUTE with placeholders")
+    if not known.types:
+        given = []  # as PostgreSQL, which does not look at them then
     if len(given) != len(known.types):
         detail = f'wrong number of parameters for prepared statement "{name}"'
         raise said("42601", detail)
@@ -161,7 +218,7 @@ def query_of(context: Context, words: Words) -> str:
     takes values, or is none: their types would have to be written, and name columns.
     """
     name = words.name()
-    known = context.state.cache(_Named).by_name.get(name)
+    known = by_name(context, name)
     if known is None or known.types or words.takes("("):
         return ""
     begins = keyword(lexer.tokens(known.text.plain)[0].text)
@@ -220,22 +277,38 @@ def deallocate(
         return Answer()
     name = words.name()
     words.ends()
-    if context.state.cache(_Named).by_name.pop(name, None) is None:
+    own = context.state.cache(_Named)
+    if not (name in own.by_name or name in own.outside):
         raise said("26000", f'prepared statement "{name}" does not exist')
+    drop(context, name)
     return Answer()
 
 
 def _listed(context: Context) -> list[dict[str, object]]:
     """The rows of pg_prepared_statements."""
+    own = context.state.cache(_Named)
     return [
         {
             "name": name, "statement": known.statement, "prepare_time": known.prepared,
             "parameter_types": [*known.types], "from_sql": True,
         }
-        for name, known in context.state.cache(_Named).by_name.items()
+        for name, known in own.by_name.items()
+    ] + [
+        {
+            "name": name, "statement": outside.sql, "prepare_time": outside.prepared,
+            "parameter_types": [*outside.types()], "from_sql": False,
+        }
+        for name, outside in own.outside.items()
     ]  # fmt: skip
+
+
+def names(context: Context) -> list[str]:
+    """The names of all of them."""
+    return list(context.state.cache(_Named).by_name)
 
 
 def forget_all(context: Context) -> None:
     """Forget all prepared statements."""
-    context.state.cache(_Named).by_name.clear()
+    own = context.state.cache(_Named)
+    own.by_name.clear()
+    own.outside.clear()

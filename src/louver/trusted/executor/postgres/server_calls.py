@@ -164,6 +164,13 @@ def _before_reading(context: Context, name: str, key: tuple[int], *, within: boo
     return met
 
 
+def unlock_all(context: Context) -> None:
+    """Give the locks of the session back, if it has any."""
+    if isinstance(context.engine, Messaging) and context.engine.holds_session:
+        _ask(context, _UNLOCK_ALL, ())
+        _keep(context, False)
+
+
 def _ask(context: Context, name: str, key: tuple[int, ...]) -> bool:
     sql = context.backend.session_call(name)
     met = context.engine.query(Statement(sql, key, "write")).column(0)[0].as_py()

@@ -24,6 +24,7 @@ from louver.trusted.executor.postgres import (
     given,
     notify,
     prepared,
+    server_calls,
 )
 from louver.trusted.executor.postgres.control import Characteristics, Modes
 from louver.trusted.executor.postgres.messages import said
@@ -75,10 +76,10 @@ def change(
         if words.peek() == "SNAPSHOT":
             refuse("SET TRANSACTION SNAPSHOT")
         control.set_modes(context, control.modes(words))
-        return Answer()
+        return control.outside(context, "SET TRANSACTION")
     if words.peek() == "CONSTRAINTS":
         deferrals.change(context, text, words)
-        return Answer()
+        return control.outside(context, "SET CONSTRAINTS")
     local = words.takes("LOCAL")
     if not local:
         words.takes("SESSION")
@@ -89,12 +90,34 @@ def change(
         if local:
             refuse(f"SET LOCAL {name}")
         return louver_settings.change(context, text)
+    default = words.copied(words)
+    _ = default.takes("=") or default.takes("TO")
+    if default.takes("DEFAULT") and default.done and _is_known(context, name):
+        return _to_default(context, name, local=local)
     value = _read(context, text, name, rest)
     if name in _ISOLATION or name in _READING:
         _set_modes(context, name, value)
     elif context.in_transaction or not local:
         given.put(context, name, value, local=local)
-    return Answer()
+    return control.outside(context, "SET LOCAL") if local else Answer()
+
+
+def _is_known(context: Context, name: str) -> bool:
+    return "." not in name and context.local.statements.has_setting(name)
+
+
+def _to_default(context: Context, name: str, *, local: bool) -> Answer:
+    """SET … TO DEFAULT: RESET, or what the session began with for the rest of the transaction."""
+    if not local:
+        _reset_one(context, name)
+        return Answer()
+    value = given.of(context).startup.get(name)
+    if value is None:
+        rows = context.local.ask_schema(f"SELECT reset_val FROM pg_settings WHERE name = '{name}'")
+        value = str(rows.column(0)[0].as_py())
+    if context.in_transaction:
+        given.put(context, name, value, local=True)
+    return control.outside(context, "SET LOCAL")
 
 
 def _named(words: Words) -> tuple[str, str]:
@@ -182,17 +205,41 @@ def _reset(context: Context, words: Words) -> None:
         return
     if "." not in name and not context.local.statements.has_setting(name):
         raise said("42704", f'unrecognized configuration parameter "{name}"')
+    _reset_one(context, name)
+
+
+def _reset_one(context: Context, name: str) -> None:
     if name in _ISOLATION or name in _READING:
-        control.take_default(context, Modes("READ COMMITTED", read_only=False))
+        control.reset_default(context)
     given.put(context, name, None, local=False)
 
 
 def reset_all(context: Context) -> None:
     """RESET ALL, and Louver's own settings."""
     given.restore(context, given.Given())
-    control.take_default(context, Modes("READ COMMITTED", read_only=False))
+    control.reset_default(context)
     for name in OWN:
         louver_settings.change(context, lexer.Text(f"RESET {name}", "", ()))
+
+
+def stays(name: str) -> bool:
+    """Whether a setting, by its folded name, is none of those that `given` has: it is Louver's, or
+    of later transactions.
+    """
+    later = name in _ISOLATION or name in _READING
+    return name in OWN or (later and name.startswith("default_"))
+
+
+def started(context: Context) -> dict[str, str]:
+    """What is set now is what RESET goes back to: PostgreSQL's settings, by folded names."""
+    control.start(context, context.state.cache(Characteristics).default)
+    return given.started(context)
+
+
+def forget_startup(context: Context) -> None:
+    """No client is there whose settings those were."""
+    given.begin(context, {}, {})
+    control.start(context, Modes("READ COMMITTED", read_only=False))
 
 
 def show(
@@ -256,17 +303,29 @@ def discard(
         words.wrong()
     if what == "ALL" and context.in_transaction:
         raise said("25001", "DISCARD ALL cannot run inside a transaction block")
-    if what in ("ALL", "TEMP", "TEMPORARY"):
-        if context.in_transaction:
-            context.local.temporary.keep()
-        _drop_views(context)
-        context.local.temporary.restore(({}, {}, {}))
-        context.local.forget_types()
-    if what in ("ALL", "SEQUENCES"):
+    if what in ("TEMP", "TEMPORARY"):
+        _discard_temporary(context)
+    if what == "SEQUENCES":
         context.local.change_setting("louver.discarded", "DISCARD SEQUENCES")
     if what == "ALL":
-        reset_all(context)
-        prepared.forget_all(context)
-        cursors.close_all(context)
-        notify.forget_all(context)
+        discard_all(context)
     return Answer()
+
+
+def discard_all(context: Context) -> None:
+    """DISCARD ALL, outside of a transaction."""
+    _discard_temporary(context)
+    context.local.change_setting("louver.discarded", "DISCARD SEQUENCES")
+    reset_all(context)
+    prepared.forget_all(context)
+    cursors.close_all(context)
+    notify.forget_all(context)
+    server_calls.unlock_all(context)
+
+
+def _discard_temporary(context: Context) -> None:
+    if context.in_transaction:
+        context.local.temporary.keep()
+    _drop_views(context)
+    context.local.temporary.restore(({}, {}, {}))
+    context.local.forget_types()

@@ -58,6 +58,11 @@ class Messaging(ABC):
         with translated(self.address):
             return session.notifications()
 
+    @property
+    def holds_session(self) -> bool:
+        """See `Messaging`."""
+        return self._holds
+
     def keep_session(self, held: bool) -> None:
         """See `Messaging`."""
         self._holds = held

@@ -120,6 +120,13 @@ class PostgresConnection(LocalConnection):
         """See `LocalConnection`."""
         self.run(sql, parameters)
 
+    def noticed(self, sql: str) -> list[dict[str, Any]]:
+        """Run a statement within the open transaction: the fields of what is remarked on it."""
+        self.execute("SET LOCAL client_min_messages = notice")
+        self.raw.notices()
+        self.execute(sql)
+        return self.raw.notices()
+
     def fetchall(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
         """See `LocalConnection`."""
         return self.python_rows(self.fetch_arrow(sql, parameters))

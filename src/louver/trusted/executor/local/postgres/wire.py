@@ -4,8 +4,9 @@ as an Arrow array for each column, or as the texts that it prints of it.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,6 +18,9 @@ from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.postgres import numbered
 
 Described = tuple[str, int, int, int, int, int, int]
 """A column: name, table, place in the table, type, size, modifier, format."""
@@ -33,7 +37,7 @@ _SETTINGS = (
     " current_setting('bytea_output'), current_setting('extra_float_digits')::integer"
 )
 #: By the types' own output functions, which a cast to text is not of some.
-_OF_USERS = 16_384
+FIRST_OF_USERS = 16_384
 #: Settings under which a text is read as the very value that it was printed of.
 _EXACT = (
     "SET LOCAL extra_float_digits = 1",
@@ -57,6 +61,9 @@ class Wire:
         self._local = local
         self._lengths: dict[int, int] = {}
         self._firm: set[int] | None = None
+        self._forms: tuple[int, numbered.Forms] | None = None
+        #: whether clients learn the numbers of tables, which are others in each session
+        self.numbers_tables = True
 
     def described(self, sql: str, types: Sequence[int]) -> tuple[list[int], list[Described]]:
         """The numbers of the types of a statement's placeholders, some of which are given (0 is
@@ -79,7 +86,7 @@ class Wire:
     def printed(self, data: bytes, type_: int) -> str:
         """The text of a value in its binary form."""
         # Only the binder knows types of users by the numbers that clients have.
-        connection = self._local.binder if type_ >= _OF_USERS else self._local.workspace
+        connection = self._local.binder if type_ >= FIRST_OF_USERS else self._local.workspace
         with connection.undone(), translated():
             for text in _EXACT:
                 connection.execute(text)
@@ -89,6 +96,11 @@ class Wire:
     def settings(self) -> dict[str, str]:
         """Those that PostgreSQL's clients receive."""
         return dict(self._local.workspace.raw.parameters())
+
+    def reseed(self) -> None:
+        """Let random() give what no client has chosen with setseed()."""
+        for connection in self._local.instances:
+            connection.execute(f"SELECT setseed({secrets.randbelow(1 << 30) / (1 << 30)})")
 
     def settings_changed(self) -> None:
         """How values are printed is to be looked up again."""
@@ -113,11 +125,40 @@ class Wire:
             if form == 1 or type_ in self._printed_elsewhere():
                 is_number = form == 0 and type_ == values.OID
                 array = column.combine_chunks() if is_number else values.sent(column, type_)
+                if type_ >= FIRST_OF_USERS:
+                    array = self._numbered(array, type_)
                 if not pa.types.is_null(array.type):
                     results.append((array, False))
                     continue
             results.append((pa.array(self._texts(column), pa.string()), True))
         return results
+
+    def _numbered(self, array: pa.Array, type_: int) -> pa.Array:
+        """Values of a type of users' in binary form, with the numbers that clients know."""
+        forms = self._of_binder()
+        if pa.types.is_string(array.type) and forms.of(type_).kind != "plain":
+            rows = pa.table({"v": array, "n": pa.array(range(len(array)), pa.int64())})
+            sql = f"SELECT v::{self.type_name(type_)} FROM pg_temp.louver_texts ORDER BY n"
+            array = values.sent(self._local.binder.over("louver_texts", rows, sql).column(0), type_)
+        if pa.types.is_binary(array.type):
+            return forms.with_own(array, type_)
+        if pa.types.is_string(array.type) and forms.of(type_).kind != "plain":
+            raise errors.make("postgres.refused", statement="The binary form of this value")
+        return array
+
+    def holds_numbers(self, type_: int) -> bool:
+        """Whether binary values of a type have numbers of types in them, which have to be the
+        binder's.
+        """
+        return type_ >= FIRST_OF_USERS and self._of_binder().of(type_).holds_numbers
+
+    def _of_binder(self) -> numbered.Forms:
+        from louver.trusted.executor.local.postgres import numbered
+
+        revision = self._local.revision
+        if self._forms is None or self._forms[0] != revision:
+            self._forms = revision, numbered.Forms(self._local.binder)
+        return self._forms[1]
 
     def _printed_elsewhere(self) -> set[int]:
         """The types that the compiled module prints as this session would."""
@@ -160,7 +201,11 @@ class Wire:
         if missing:
             listed = "{" + ",".join(map(str, missing)) + "}"
             self._lengths |= dict(self._local.binder.fetchall(_LENGTHS, [listed]))
+        numbered = self.numbers_tables
         return [
-            (name, table, attribute, type_, self._lengths.get(type_, -1), modifier, 0)
+            (
+                name, table if numbered else 0, attribute if numbered else 0, type_,
+                self._lengths.get(type_, -1), modifier, 0,
+            )
             for name, type_, modifier, table, attribute in columns
-        ]
+        ]  # fmt: skip
