@@ -209,3 +209,18 @@ def test_cursors(twin: PostgresTwin) -> None:
         "COMMIT", "FETCH ALL h", "CLOSE ALL", "FETCH h",
         "DECLARE h INSENSITIVE CURSOR WITH HOLD FOR SELECT 1 / 1 AS n", "FETCH h", "CLOSE h",
     )  # fmt: skip
+
+
+def test_set_config_takes_a_path_as_it_stands_there(twin: PostgresTwin) -> None:
+    for path in ("", " ", "app,  public", '"App",APP', "a b", 'a, "', "app"):
+        run(
+            twin, f"SELECT set_config('search_path', '{path}', false)", "SHOW search_path",
+            "SELECT current_schemas(false)", "SELECT * FROM u",
+        )  # fmt: skip
+    run(
+        twin, "BEGIN", "SELECT pg_catalog.set_config('search_path', ' ', true), 1 AS n",
+        "SELECT * FROM u", "COMMIT", "SHOW search_path", "SELECT * FROM u",
+        "SELECT set_config('search_path', 'x', true)", "SHOW search_path",
+        "SELECT set_config('application_name', 'x', true)", "SHOW application_name",
+        "SELECT set_config('DateStyle', 'sql', true)", "SELECT set_config('nothing', 'x', true)",
+    )  # fmt: skip

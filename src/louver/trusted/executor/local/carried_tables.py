@@ -44,9 +44,7 @@ class CarriedTables(ABC):
         return frozenset()
 
     def deferrable(self) -> tuple[bool, bool]:
-        """Whether some of their rules may be checked at the end of a transaction, and whether some
-        are, unless it is said otherwise.
-        """
+        """See `TemporaryTables`."""
         return False, False
 
     def mentioned(self, words: set[str]) -> bool:

@@ -44,6 +44,11 @@ class TemporaryTables(Protocol):
     def sequences(self) -> frozenset[str]:
         """The folded names of temporary sequences, where these come along with the tables."""
 
+    def deferrable(self) -> tuple[bool, bool]:
+        """Whether some of their rules may be checked at the end of a transaction, and whether some
+        are, unless it is said otherwise.
+        """
+
     def has_index(self, name: str) -> bool:
         """Whether an index of this folded name is of a temporary table, where that counts."""
 

@@ -109,15 +109,30 @@ def _set(context: Context, text: lexer.Text, words: Words, item: Item) -> pa.Arr
     name, value, local = values
     if name is None or value is None or local is None:
         refuse("set_config() of NULL")
-    path = ".".join(map(quoted, str(name).split(".")))
     literal = spoken().string(str(value))
-    # A list of names stands there as it is, not as one name.
-    shown = str(value) if fold(str(name)) == given.PATH and str(value).strip() else literal
-    change = f"SET {'LOCAL ' if local else ''}{path} = {shown}"
+    if fold(str(name)) == given.PATH:
+        return _set_path(context, str(value), literal, local=bool(local))
+    path = ".".join(map(quoted, str(name).split(".")))
+    change = f"SET {'LOCAL ' if local else ''}{path} = {literal}"
     (sql_text,) = lexer.split(change)
     setting.change(context, sql_text, lexer.tokens(sql_text.plain), [])
-    sql = f"SELECT current_setting({spoken().string(str(name))})"
+    named = spoken().string(str(name))
+    if local and not context.in_transaction:
+        # It ends with its statement, and the answer has it all the same.
+        with context.local.rehearsal() as connection:
+            sql = f"SELECT pg_catalog.set_config({named}, {literal}, true)"
+            return connection.fetch_arrow(sql).column(0).combine_chunks()
+    sql = f"SELECT current_setting({named})"
     return context.local.ask_schema(sql).column(0).combine_chunks()
+
+
+def _set_path(context: Context, value: str, literal: str, *, local: bool) -> pa.Array:
+    """Set the list of names as it stands there: SET would read it as one name, or write it anew."""
+    with context.local.rehearsal() as connection:
+        connection.execute(f"SELECT pg_catalog.set_config('{given.PATH}', {literal}, true)")
+    if context.in_transaction or not local:
+        given.put(context, given.PATH, value, local=local)
+    return pa.array([value])
 
 
 def _part(text: lexer.Text, words: Words, first: int, last: int) -> Numbered:
