@@ -2,8 +2,8 @@
 
 use crate::proxy_client::Client;
 use crate::proxy_growth::{Growth, RowNumbers};
-use crate::proxy_passes::Pass;
 use crate::proxy_guest::Guest;
+use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
 use crate::proxy_rows::{Chosen, NewRow};
 use crate::proxy_values::failure;

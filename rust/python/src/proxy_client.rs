@@ -352,7 +352,7 @@ fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle>> {
         }),
         handle: Handle {
             object: prepared.unbind(),
-            read: RefCell::default(),
+            known: RefCell::default(),
         },
     })
 }
