@@ -1,4 +1,4 @@
-"""Sessions that are lent by transaction: each client has what a session of its own would give it."""
+"""Sessions that are lent by transaction: each client has what one of its own would give it."""
 
 from __future__ import annotations
 

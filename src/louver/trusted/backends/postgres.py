@@ -146,7 +146,7 @@ class Postgres(Backend):
         """Of advisory locks and messages; and of the sizes of tables, whose names are a list in
         JSON: of each its rows, these with what belongs to them, its indexes, and all.
         """
-        if function == SIZES:
+        if function == "sizes of tables":
             sizes = ("pg_relation_size", "pg_table_size", "pg_indexes_size")
             calls = [f"pg_catalog.{f}(t.n::regclass)" for f in (*sizes, "pg_total_relation_size")]
             source = "pg_catalog.json_array_elements_text($1::json) WITH ORDINALITY AS t(n, o)"
