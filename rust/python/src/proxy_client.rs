@@ -138,6 +138,16 @@ struct Known {
 const RUNS: u32 = 3;
 
 impl Client {
+    fn is_valid(&self, known: &Known) -> bool {
+        self.status == b'I' && known.generation == self.generation
+    }
+
+    /// Whether a statement's way was tried.
+    fn is_known(&self, statement: &Statement<Handle>) -> bool {
+        let known = statement.handle.known.borrow();
+        known.way.is_some() && self.is_valid(&known)
+    }
+
     /// What a statement gave that is known; None where Python is to run it.
     fn known(
         &mut self,
@@ -146,7 +156,7 @@ impl Client {
         formats: &[i16],
     ) -> Option<Done<Outcome>> {
         let mut known = statement.handle.known.borrow_mut();
-        let valid = self.status == b'I' && known.generation == self.generation;
+        let valid = self.is_valid(&known);
         let ran = match known.way.as_ref().filter(|_| valid)? {
             Way::Read(read) => return read.get().run(values, formats),
             Way::Pass(pass) => return pass.get().run(values, formats),
@@ -169,6 +179,15 @@ impl Client {
                 self.call(py, |object| object.call_method0("unsure").map(drop))?;
                 Err(Failure::error("08006", "the connection was lost"))
             })),
+        }
+    }
+
+    /// Python has run a statement that its way left to it: what that shows is recorded.
+    fn recorded(statement: &Statement<Handle>) {
+        match &statement.handle.known.borrow().way {
+            Some(Way::Read(read)) => read.get().recorded(),
+            Some(Way::Write(write)) => write.get().recorded(),
+            Some(Way::Pass(_)) | None => {}
         }
     }
 
@@ -249,6 +268,7 @@ impl Engine for Client {
         if let Some(done) = self.known(statement, values, formats) {
             return done;
         }
+        let left = self.is_known(statement);
         let done = Python::attach(|py| {
             let given: Vec<Option<Bound<'_, PyBytes>>> = values
                 .values
@@ -263,6 +283,9 @@ impl Engine for Client {
             })
         });
         if matches!(done, Ok(Outcome::Rows { .. } | Outcome::Done { .. })) {
+            if left {
+                Self::recorded(statement);
+            }
             self.learn(statement);
         }
         done

@@ -12,7 +12,7 @@ use crate::proxy_passes::{in_formats, LookedAt};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_values::{described, Described};
 use crate::raw_messages::Given;
-use crate::reserve::{number, Reserve};
+use crate::reserve::{number, Reserve, Unrecorded};
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Error, Form, Step, Value};
 use louver_proxy::{Column, Failure, Outcome, Values};
@@ -42,6 +42,7 @@ pub(crate) struct Read {
     columns: Vec<Column>,
     firm: Vec<bool>,
     reserves: Vec<Py<Reserve>>,
+    unrecorded: Unrecorded,
 }
 
 #[pymethods]
@@ -77,6 +78,7 @@ impl Read {
             columns: shown.iter().map(|item| described(item.1.clone())).collect(),
             shown: shown.iter().map(|item| item.0).collect(),
             reserves,
+            unrecorded: Unrecorded::default(),
         })
     }
 }
@@ -85,12 +87,13 @@ impl Read {
     /// The rows of the query with these values; None where Python's way is to be taken. The
     /// interpreter's lock is not held.
     pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
+        self.unrecorded.clear();
         let columns = in_formats(&self.columns, &self.firm, formats)?;
         let tags =
             self.sources
                 .tags(self.ring.get(), self.look_up.get(), &Given::Message(values))?;
         let condition = number((self.number, &tags));
-        if !self.looked_at.is_recent() || !self.reserves.iter().all(|r| r.get().take(condition)) {
+        if !self.looked_at.is_recent() || !self.unrecorded.take(condition, &self.reserves) {
             return None;
         }
         let constants = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
@@ -114,6 +117,11 @@ impl Read {
         };
         self.looked_at.again();
         self.opened(&Reply::of(reply), &tags, columns).map(Ok)
+    }
+
+    /// Python has run the query that was not recorded.
+    pub(crate) fn recorded(&self) {
+        self.unrecorded.recorded(&self.reserves);
     }
 
     fn opened(&self, reply: &Reply, tags: &[Vec<Tag>], columns: Vec<Column>) -> Option<Outcome> {

@@ -10,7 +10,7 @@ use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_terms::{changed, GivenTerm, Term};
 use crate::raw::Raw;
 use crate::raw_messages::Given;
-use crate::reserve::{number, Reserve};
+use crate::reserve::{number, Reserve, Unrecorded};
 use crate::sealed_rows::{RowForm, SealedRow};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -31,6 +31,7 @@ pub(crate) struct Chosen {
     places: Vec<usize>,
     /// What conditions are taken from: of those that come again, and of those that do not.
     reserves: (Vec<Py<Reserve>>, Vec<Py<Reserve>>),
+    unrecorded: Unrecorded,
     /// Of the rows that are changed.
     touched: Vec<Py<Reserve>>,
 }
@@ -56,6 +57,7 @@ impl Chosen {
             sources,
             places,
             reserves,
+            unrecorded: Unrecorded::default(),
             touched,
         })
     }
@@ -68,6 +70,7 @@ impl Chosen {
         ring: &KeyRing,
         given: &Given<'_>,
     ) -> Option<(Vec<Vec<Tag>>, Vec<Value>)> {
+        self.unrecorded.clear();
         let tags = self.sources.tags(ring, self.look_up.get(), given)?;
         let texts = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
         let texts = texts.collect();
@@ -78,7 +81,12 @@ impl Chosen {
     pub(crate) fn records(&self, text: u64, tags: &[Vec<Tag>]) -> bool {
         let condition = number((text, tags));
         let (again, once) = &self.reserves;
-        again.iter().all(|r| r.get().take(condition)) && once.iter().all(|r| r.get().take_new())
+        self.unrecorded.take(condition, again) && once.iter().all(|r| r.get().take_new())
+    }
+
+    /// Python has run the statement that was not recorded.
+    pub(crate) fn recorded(&self) {
+        self.unrecorded.recorded(&self.reserves.0);
     }
 
     /// The same of the change of a row.

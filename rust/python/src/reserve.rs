@@ -74,6 +74,39 @@ impl Reserve {
     }
 }
 
+/// A condition that no reserve had anything left for. Where Python then records what the same
+/// statement shows, it is known from there on: else one that is asked for all the time, which the
+/// ledger knows and so records no further ones of, would never be taken.
+#[derive(Debug, Default)]
+pub(crate) struct Unrecorded(Mutex<Option<u64>>);
+
+impl Unrecorded {
+    /// Whether a condition is taken from all of these.
+    pub(crate) fn take(&self, condition: u64, reserves: &[Py<Reserve>]) -> bool {
+        let taken = reserves.iter().all(|r| r.get().take(condition));
+        *self.held() = (!taken).then_some(condition);
+        taken
+    }
+
+    /// Another statement begins.
+    pub(crate) fn clear(&self) {
+        *self.held() = None;
+    }
+
+    /// Python has run the statement of the last `take`.
+    pub(crate) fn recorded(&self, reserves: &[Py<Reserve>]) {
+        if let Some(condition) = self.held().take() {
+            for reserve in reserves {
+                remember(&mut reserve.get().state(), condition);
+            }
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 fn remember(state: &mut State, condition: u64) {
     if state.known.len() < MOST {
         state.known.insert(condition);
