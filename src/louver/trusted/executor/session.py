@@ -260,7 +260,7 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
         raise errors.make("transaction.aborted")
     if state.in_transaction:
         context.fix_time(results, parameters)
-    else:
+    elif handler is not dispatch.control:  # which looks by itself where it begins something
         seen_state.refresh(context, results)
     if context.local.files.known:
         attached_files.require_readable(context, results)

@@ -59,6 +59,8 @@ _SERIALIZABLE = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 _COUNTED = re.compile(r"^(?:INSERT \d+|[A-Z]+) (?P<rows>\d+)$")
 #: After these a name may mean other rows than in an older snapshot.
 _REPLACING = ("ALTER ", "DROP ", "TRUNCATE ")
+#: Where many clients meet, or the machine is busy, the one that lost may lose again.
+_LEAST_PATIENCE_S = 5.0
 _portals = itertools.count()
 
 
@@ -92,7 +94,7 @@ class PostgresEngine(Nested, Messaging, Loading, Counted, Direct):
     @property
     def patience_s(self) -> float:
         """How long what failed for others is tried again, which may have waited for a lock."""
-        return 3 * self._lock_ms / 1000
+        return max(3 * self._lock_ms / 1000, _LEAST_PATIENCE_S)
 
     def side(self) -> PostgresEngine:
         """A second connection, opened when it is used, and closed together with this one."""
