@@ -51,7 +51,7 @@ impl<E: Engine> Session<'_, E> {
             // It is replaced, even by none.
             self.statements.remove("");
         }
-        let statement = self.engine.prepare(sql, types)?;
+        let statement = self.prepared(sql, types)?;
         self.statements.insert(name, Rc::new(statement));
         reply::parse_complete(&mut self.client.output);
         Ok(())

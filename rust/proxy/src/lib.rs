@@ -5,13 +5,17 @@
 //! after that: messages are refused by their announced length, memory is not taken for what is only
 //! announced, and no bytes make this code panic. I/O blocks; each client has a thread.
 
+mod audit;
 mod copy_rows;
 mod engine;
 mod error;
 mod extended;
 mod files;
+mod json;
 mod listener;
 pub mod message;
+mod metrics;
+mod observed;
 mod packet;
 mod portals;
 pub mod reply;
@@ -24,11 +28,14 @@ mod stop;
 mod tls;
 mod users;
 
+pub use audit::Audit;
 pub use copy_rows::{CopyForm, Splitter};
 pub use engine::{Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values};
 pub use error::{Error, Result};
 pub use listener::{Address, Counts, Server};
 pub use message::{Request, Target};
+pub use metrics::Metrics;
+pub use observed::{Disclosed, Leak, Looks, Way};
 pub use reply::{Column, Fields};
 pub use socket::{Client, Ready, Stream};
 pub use startup::{greet, Greeting, Opened, Options};

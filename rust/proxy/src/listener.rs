@@ -2,6 +2,8 @@
 
 use crate::engine::{Canceller, Engine, Opener};
 use crate::error::{Error, Result};
+use crate::metrics::Metrics;
+use crate::observed::Observer;
 use crate::reply;
 use crate::session::Session;
 use crate::socket::{Client, Stream};
@@ -48,6 +50,8 @@ pub struct Counts {
     pub refused: AtomicU64,
     /// Cancellations that stopped something, or found nothing to stop.
     pub cancelled: AtomicU64,
+    /// What happens to statements.
+    pub metrics: Arc<Metrics>,
 }
 
 struct Running {
@@ -227,7 +231,14 @@ impl<O: Opener> Shared<O> {
         let process = self.register(&secret, engine.canceller());
         reply::backend_key(&mut client.output, process, &secret)?;
         let most = self.options.most_message_bytes;
-        let mut session = Session::new(client, engine, most, &self.stop);
+        let observer = Observer {
+            audit: self.options.audit.clone(),
+            metrics: Arc::clone(&self.counts.metrics),
+            user: greeting.user.clone(),
+            process,
+            address: client.stream().address(),
+        };
+        let mut session = Session::new(client, engine, most, &self.stop, observer);
         let done = session.run();
         self.running().remove(&process);
         done

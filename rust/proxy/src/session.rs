@@ -8,6 +8,7 @@
 use crate::engine::{Done, Engine, Failure, Kind, Outcome, Statement, Values};
 use crate::error::Error;
 use crate::message::Request;
+use crate::observed::{self, Entry, Looks, Observer};
 use crate::portals::Portals;
 use crate::reply;
 use crate::socket::{Client, Ready};
@@ -60,6 +61,9 @@ pub(crate) struct Session<'a, E: Engine> {
     settings: HashMap<String, String>,
     pub(crate) most_message_bytes: usize,
     stop: &'a Stop,
+    observer: Observer,
+    /// A COPY whose data are on their way.
+    copying: Option<Entry>,
 }
 
 impl<'a, E: Engine> Session<'a, E> {
@@ -68,6 +72,7 @@ impl<'a, E: Engine> Session<'a, E> {
         engine: E,
         most_message_bytes: usize,
         stop: &'a Stop,
+        observer: Observer,
     ) -> Self {
         Self {
             client,
@@ -79,6 +84,8 @@ impl<'a, E: Engine> Session<'a, E> {
             settings: HashMap::new(),
             most_message_bytes,
             stop,
+            observer,
+            copying: None,
         }
     }
 
@@ -173,6 +180,59 @@ impl<'a, E: Engine> Session<'a, E> {
         formats: &[i16],
         alone: bool,
     ) -> Step<Outcome> {
+        let entry = self.begins(self.engine.looks(statement))?;
+        let done = self.ran(statement, values, formats, alone);
+        if matches!(done, Ok(Outcome::CopyIn { .. } | Outcome::CopyOut { .. })) {
+            self.copying = Some(entry);
+            return done;
+        }
+        self.ends(&entry, done, observed::rows)
+    }
+
+    fn begins(&self, looks: Looks) -> Step<Entry> {
+        Ok(self.observer.begin(looks, application(&self.settings))?)
+    }
+
+    /// Writes down what a statement did, before the client is told.
+    fn ends<T>(&mut self, entry: &Entry, done: Step<T>, rows: impl Fn(&T) -> u64) -> Step<T> {
+        let lost;
+        let outcome = match &done {
+            Ok(done) => Ok(rows(done)),
+            Err(Halt::Failed(failure)) => Err(failure),
+            Err(Halt::Lost(error)) => {
+                lost = Failure::error(error.sqlstate(), "");
+                Err(&lost)
+            }
+        };
+        let (way, application) = (self.engine.way(), application(&self.settings));
+        let disclosed = || self.engine.disclosed();
+        match self
+            .observer
+            .end(entry, outcome, way, application, disclosed)
+        {
+            Ok(()) => done,
+            Err(error) => Err(Failure::fatal(error.sqlstate(), error.to_string()).into()),
+        }
+    }
+
+    /// Prepares a text; what cannot be is written down as well.
+    pub(crate) fn prepared(&mut self, sql: &str, types: &[u32]) -> Step<Statement<E::Handle>> {
+        let done = self.engine.prepare(sql, types);
+        done.or_else(|failure| self.unprepared(failure))
+    }
+
+    pub(crate) fn unprepared<T>(&mut self, failure: Failure) -> Step<T> {
+        let entry = self.begins(Looks::default())?;
+        self.ends(&entry, Err(failure.into()), |_| 0)
+    }
+
+    fn ran(
+        &mut self,
+        statement: &Statement<E::Handle>,
+        values: &Values,
+        formats: &[i16],
+        alone: bool,
+    ) -> Step<Outcome> {
         if let Some(name) = &statement.deallocates {
             if self.deallocated(name) {
                 return Ok(Outcome::Done {
@@ -213,12 +273,25 @@ impl<'a, E: Engine> Session<'a, E> {
                 return Ok(());
             }
             Outcome::Done { tag } | Outcome::Rows { tag, .. } => tag,
-            Outcome::CopyIn { format, columns } => self.copy_in(format, columns)?,
-            Outcome::CopyOut { form, columns } => self.copy_out(form, columns)?,
+            Outcome::CopyIn { format, columns } => {
+                let done = self.copy_in(format, columns);
+                self.copied(done)?
+            }
+            Outcome::CopyOut { form, columns } => {
+                let done = self.copy_out(form, columns);
+                self.copied(done)?
+            }
         };
         self.tell_notices()?;
         reply::command_complete(&mut self.client.output, &tag);
         Ok(())
+    }
+
+    fn copied(&mut self, done: Step<String>) -> Step<String> {
+        match self.copying.take() {
+            Some(entry) => self.ends(&entry, done, |tag| observed::counted(tag)),
+            None => done,
+        }
     }
 
     fn sync(&mut self) -> Step<()> {
@@ -236,6 +309,15 @@ impl<'a, E: Engine> Session<'a, E> {
         }
         let done: Done<()> = self.engine.end(good);
         if let Err(failure) = done {
+            let looks = Looks {
+                kind: "COMMIT".to_owned(),
+                ..Looks::default()
+            };
+            let entry = self.begins(looks)?;
+            let failure = match self.ends(&entry, Err::<(), _>(failure.into()), |()| 0) {
+                Err(Halt::Failed(failure)) => failure,
+                other => return other,
+            };
             self.say(&failure)?;
             if failure.ends {
                 return Err(failure.into());
@@ -293,4 +375,8 @@ impl<'a, E: Engine> Session<'a, E> {
         }
         Ok(())
     }
+}
+
+fn application(settings: &HashMap<String, String>) -> &str {
+    settings.get("application_name").map_or("", String::as_str)
 }

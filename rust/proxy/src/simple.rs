@@ -28,12 +28,13 @@ impl<E: Engine> Session<'_, E> {
     }
 
     fn run_all(&mut self, sql: &str) -> Step<()> {
-        let texts = self.engine.split(sql)?;
+        let split = self.engine.split(sql);
+        let texts = split.or_else(|failure| self.unprepared(failure))?;
         if texts.is_empty() {
             reply::empty_query(&mut self.client.output);
         }
         for text in &texts {
-            let statement = self.engine.prepare(text, &[])?;
+            let statement = self.prepared(text, &[])?;
             let alone = texts.len() == 1;
             match self.outcome(&statement, &Values::default(), &[], alone)? {
                 outcome @ Outcome::Rows { .. } => self.send_rows(outcome)?,

@@ -44,6 +44,16 @@ impl Stream {
                 .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
         }
     }
+
+    /// Who is at the other end: an address and a port, or `local` of a Unix socket.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Self::Unix(_) => "local".to_owned(),
+            Self::Tcp(stream) => stream
+                .peer_addr()
+                .map_or_else(|_| String::new(), |address| address.to_string()),
+        }
+    }
 }
 
 impl AsFd for Stream {

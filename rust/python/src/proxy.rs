@@ -5,7 +5,8 @@ use crate::proxy_reads::Read;
 use crate::proxy_values::failure;
 use crate::reserve::Reserve;
 use louver_proxy::{
-    Address, Certificate, Done, Failure, Greeting, Opener, Options, Server as Serving, Stop, Users,
+    Address, Audit, Certificate, Done, Failure, Greeting, Opener, Options, Server as Serving, Stop,
+    Users,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -18,17 +19,20 @@ fn raised(error: louver_proxy::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-struct Opening(Py<PyAny>);
+struct Opening(Py<PyAny>, Arc<Users>);
 
 impl Opener for Opening {
     type Engine = Client;
 
     fn open(&self, greeting: &Greeting) -> Done<Client> {
+        let words = self.1.verifier(&greeting.user);
+        let words = words.map_or_else(Vec::new, |known| known.words.clone());
         Python::attach(|py| {
             let given = (
                 greeting.user.as_str(),
                 greeting.database.as_str(),
                 greeting.parameters.clone(),
+                words,
             );
             let object = self.0.call1(py, given).map_err(|e| failure(py, &e))?;
             Client::new(py, object)
@@ -48,12 +52,15 @@ struct Server {
 #[pymethods]
 impl Server {
     /// Listens on `[(name, port) or (path of a socket, None)]`. `opener(user, database,
-    /// [(name, value)])` gives what runs a client's statements. `users` is a file of users, whose
+    /// [(name, value)], [(key, value)])` gives what runs a client's statements; the last
+    /// are the words of the user's line in the file. `users` is a file of users, whose
     /// passwords are asked for; without one, only this machine's clients are let in. `certificate`
-    /// is the files of a certificate's chain and of its key.
+    /// is the files of a certificate's chain and of its key. Each statement is written down in
+    /// `audit`.
     #[new]
     #[pyo3(signature = (addresses, opener, users=None, certificate=None, tls_required=false,
-                        most_clients=500, most_message_bytes=1 << 30, patience_ms=60_000))]
+                        most_clients=500, most_message_bytes=1 << 30, patience_ms=60_000,
+                        audit=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         addresses: Vec<(String, Option<u16>)>,
@@ -64,6 +71,7 @@ impl Server {
         most_clients: usize,
         most_message_bytes: usize,
         patience_ms: u64,
+        audit: Option<PathBuf>,
     ) -> PyResult<Self> {
         let addresses: Vec<Address> = addresses
             .into_iter()
@@ -85,9 +93,13 @@ impl Server {
             trust_loopback,
             most_message_bytes,
             patience: Duration::from_millis(patience_ms),
+            audit: audit
+                .map(|path| Audit::open(&path).map(Arc::new))
+                .transpose()
+                .map_err(raised)?,
         };
         let stop = Arc::new(Stop::new()?);
-        let opening = Opening(opener);
+        let opening = Opening(opener, Arc::clone(&options.users));
         let serving = Serving::new(
             &addresses,
             opening,

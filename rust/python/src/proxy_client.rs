@@ -5,7 +5,8 @@ use crate::proxy_reads::Read;
 use crate::proxy_values::{columns, failure, fields, rows};
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, Done, Engine, Fields, Kind, Outcome, Statement, Values,
+    Canceller, Column, CopyForm, Disclosed, Done, Engine, Fields, Kind, Leak, Looks, Outcome,
+    Statement, Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -23,6 +24,8 @@ pub(crate) struct Client {
     generation: u64,
     listens: bool,
     notices: Vec<Fields>,
+    /// What the last statement disclosed, if it was run without Python.
+    direct: Option<Disclosed>,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -46,6 +49,7 @@ impl Client {
             generation: 0,
             listens: false,
             notices: Vec::new(),
+            direct: None,
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
@@ -96,6 +100,7 @@ type After<'py> = (
 /// A prepared statement: Python's object, and how it reads without Python.
 pub(crate) struct Handle {
     object: Py<PyAny>,
+    looks: Looks,
     read: RefCell<Known>,
 }
 
@@ -108,6 +113,18 @@ struct Known {
     read: Option<Py<Read>>,
 }
 
+/// Columns, level, kind and number.
+pub(crate) type GivenLeak = (Vec<String>, String, String, u64);
+
+pub(crate) fn leak((columns, level, kind, count): GivenLeak) -> Leak {
+    Leak {
+        columns,
+        level,
+        kind,
+        count,
+    }
+}
+
 /// A query is planned with its first run, and what opens it is known with its second.
 const RUNS: u32 = 3;
 
@@ -118,7 +135,7 @@ impl Client {
         statement: &Statement<Handle>,
         values: &Values,
         formats: &[i16],
-    ) -> Option<Done<Outcome>> {
+    ) -> Option<Done<(Outcome, Disclosed)>> {
         let known = statement.handle.read.borrow();
         let valid = self.status == b'I' && known.generation == self.generation;
         let read = known.read.as_ref().filter(|_| valid)?;
@@ -175,6 +192,10 @@ impl Engine for Client {
                     columns: columns(&prepared.getattr("columns")?)?,
                     deallocates: prepared.getattr("deallocates")?.extract()?,
                     handle: Handle {
+                        looks: Looks {
+                            kind: prepared.getattr("does")?.extract()?,
+                            shape: prepared.getattr("shape")?.extract()?,
+                        },
                         object: prepared.unbind(),
                         read: RefCell::default(),
                     },
@@ -202,8 +223,12 @@ impl Engine for Client {
         values: &Values,
         formats: &[i16],
     ) -> Done<Outcome> {
+        self.direct = None;
         if let Some(done) = self.read(statement, values, formats) {
-            return done;
+            return done.map(|(outcome, disclosed)| {
+                self.direct = Some(disclosed);
+                outcome
+            });
         }
         let done = Python::attach(|py| {
             let given: Vec<Option<Bound<'_, PyBytes>>> = values
@@ -272,6 +297,32 @@ impl Engine for Client {
 
     fn notifications(&mut self) -> Done<Vec<(u32, String, String)>> {
         Python::attach(|py| self.call(py, |o| o.call_method0("notifications")?.extract()))
+    }
+
+    fn looks(&self, statement: &Statement<Handle>) -> Looks {
+        statement.handle.looks.clone()
+    }
+
+    fn way(&self) -> Way {
+        match self.direct {
+            Some(_) => Way::Direct,
+            None => Way::Planned,
+        }
+    }
+
+    fn disclosed(&mut self) -> Disclosed {
+        if let Some(direct) = &mut self.direct {
+            return std::mem::take(direct);
+        }
+        let given = Python::attach(|py| {
+            let given = self.object.call_method0(py, "disclosed").ok()?;
+            given.extract::<(Vec<String>, Vec<GivenLeak>)>(py).ok()
+        });
+        let (opened, leaked) = given.unwrap_or_default();
+        Disclosed {
+            opened,
+            leaked: leaked.into_iter().map(leak).collect(),
+        }
     }
 
     fn canceller(&self) -> Arc<dyn Canceller> {

@@ -8,12 +8,13 @@ use crate::look_ups::{tag_of, uuid, LookUp};
 use crate::postgres::Session;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given;
+use crate::proxy_client::{leak, GivenLeak};
 use crate::proxy_values::{described, Described};
 use crate::reserve::{number, Reserve};
 use arrow_array::{ArrayRef, Int64Array, StringArray};
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Error, Form, Step, Value};
-use louver_proxy::{Column, Failure, Outcome, Values};
+use louver_proxy::{Column, Disclosed, Failure, Leak, Outcome, Values};
 use louver_trusted::{Key, Tag};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -55,7 +56,9 @@ pub(crate) struct Read {
     shown: Vec<usize>,
     columns: Vec<Column>,
     firm: Vec<bool>,
-    reserves: Vec<Py<Reserve>>,
+    /// What further conditions are taken from, with what one of them leaks.
+    reserves: Vec<(Py<Reserve>, Leak)>,
+    opens: Vec<String>,
 }
 
 /// `(position of the parameter, number of its type, limits)`, or a constant.
@@ -68,8 +71,8 @@ enum GivenSource {
 #[pymethods]
 impl Read {
     /// A query: what it is sent by and opened with, its guard, the sources of its keys' values, the
-    /// opened columns that are shown with their descriptions and whether they are printed here, and
-    /// the reserves of what it shows the server.
+    /// opened columns that are shown with their descriptions and whether they are printed here, the
+    /// reserves of what it shows the server, and the names of the encrypted columns that it opens.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -81,7 +84,8 @@ impl Read {
         guard: (String, Vec<Given>),
         sources: Vec<Vec<Vec<GivenSource>>>,
         shown: Vec<(usize, Described, bool)>,
-        reserves: Vec<Py<Reserve>>,
+        reserves: Vec<(Py<Reserve>, GivenLeak)>,
+        opens: Vec<String>,
     ) -> PyResult<Self> {
         let keys = look_up.get().keys();
         let fits = |(key, all): (&Key, &Vec<Vec<GivenSource>>)| {
@@ -109,7 +113,11 @@ impl Read {
             firm: shown.iter().map(|item| item.2).collect(),
             columns: shown.iter().map(|item| described(item.1.clone())).collect(),
             shown: shown.iter().map(|item| item.0).collect(),
-            reserves,
+            reserves: reserves
+                .into_iter()
+                .map(|(reserve, given)| (reserve, leak(given)))
+                .collect(),
+            opens,
         })
     }
 }
@@ -117,7 +125,11 @@ impl Read {
 impl Read {
     /// The rows of the query with these values; None where Python's way is to be taken. The
     /// interpreter's lock is not held.
-    pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
+    pub(crate) fn run(
+        &self,
+        values: &Values,
+        formats: &[i16],
+    ) -> Option<Result<(Outcome, Disclosed), Failure>> {
         let columns = self.in_formats(formats)?;
         let recent = {
             let looked_at = self
@@ -128,9 +140,10 @@ impl Read {
         };
         let tags = self.tags(values)?;
         let condition = number((self.number, &tags));
-        if !recent || !self.reserves.iter().all(|r| r.get().take(condition)) {
+        if !recent {
             return None;
         }
+        let leaked = self.leaked(condition)?;
         let constants = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
         let steps = [
             Step {
@@ -154,7 +167,20 @@ impl Read {
             .looked_at
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.opened(&Reply::of(reply), &tags, columns).map(Ok)
+        let outcome = self.opened(&Reply::of(reply), &tags, columns)?;
+        let opened = self.opens.clone();
+        Some(Ok((outcome, Disclosed { opened, leaked })))
+    }
+
+    /// What a condition newly leaks; None where none is left of what was recorded ahead.
+    fn leaked(&self, condition: u64) -> Option<Vec<Leak>> {
+        let mut leaked = Vec::new();
+        for (reserve, leak) in &self.reserves {
+            if reserve.get().take(condition)? {
+                leaked.push(leak.clone());
+            }
+        }
+        Some(leaked)
     }
 
     fn opened(&self, reply: &Reply, tags: &[Vec<Tag>], columns: Vec<Column>) -> Option<Outcome> {

@@ -107,5 +107,6 @@ pub(crate) fn fields(given: &Bound<'_, PyDict>, severity: &'static str) -> PyRes
         hint: text("hint")?,
         position,
         more,
+        code: text("code")?,
     })
 }

@@ -32,9 +32,9 @@ impl Reserve {
         self.state().known.contains(&number(condition))
     }
 
-    /// Takes a condition, if one is left.
+    /// Takes a condition: whether it is a new one; None where none is left.
     #[pyo3(name = "take")]
-    fn take_text(&self, condition: &str) -> bool {
+    fn take_text(&self, condition: &str) -> Option<bool> {
         self.take(number(condition))
     }
 
@@ -47,18 +47,18 @@ impl Reserve {
 }
 
 impl Reserve {
-    /// Whether a condition was taken before, or is now.
-    pub(crate) fn take(&self, condition: u64) -> bool {
+    /// Takes a condition: whether it was not taken before; None where none is left.
+    pub(crate) fn take(&self, condition: u64) -> Option<bool> {
         let mut state = self.state();
         if state.known.contains(&condition) {
-            return true;
+            return Some(false);
         }
         if state.left == 0 {
-            return false;
+            return None;
         }
         state.left -= 1;
         remember(&mut state, condition);
-        true
+        Some(true)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

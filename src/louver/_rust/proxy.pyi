@@ -13,13 +13,14 @@ class Server:
     def __new__(
         cls,
         addresses: Sequence[tuple[str, int | None]],
-        opener: Callable[[str, str, list[tuple[str, str]]], Any],
+        opener: Callable[[str, str, list[tuple[str, str]], list[tuple[str, str]]], Any],
         users: Path | str | None = None,
         certificate: tuple[Path | str, Path | str] | None = None,
         tls_required: bool = False,
         most_clients: int = 500,
         most_message_bytes: int = ...,
         patience_ms: int = 60000,
+        audit: Path | str | None = None,
     ) -> Server: ...
     @property
     def addresses(self) -> list[tuple[str, int]]: ...
@@ -33,7 +34,7 @@ def verifier(password: str) -> str: ...
 class Reserve:
     def __new__(cls) -> Reserve: ...
     def has(self, condition: str) -> bool: ...
-    def take(self, condition: str) -> bool: ...
+    def take(self, condition: str) -> bool | None: ...
     def begin(self, condition: str, more: int) -> None: ...
 
 @final
@@ -48,5 +49,6 @@ class Read:
         guard: tuple[str, Sequence[Any]],
         sources: Sequence[Sequence[Sequence[Any]]],
         shown: Sequence[tuple[int, tuple[str, int, int, int, int, int, int], bool]],
-        reserves: Sequence[Reserve],
+        reserves: Sequence[tuple[Reserve, tuple[list[str], str, str, int]]],
+        opens: Sequence[str],
     ) -> Read: ...

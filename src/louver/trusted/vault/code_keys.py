@@ -74,11 +74,13 @@ class CodeKeys:
     def reading(
         self, session: Any, guard: tuple[str, Sequence[Any]], look_up: Any, sql: str,
         sources: Sequence[Any], shown: Sequence[Any], reserves: Sequence[Any],
+        opens: Sequence[str],
     ) -> Any:  # fmt: skip
         """What looks rows up for a client of the front door: see `louver._rust.proxy.Read`."""
         return native.module().proxy.Read(
-            session, self._ring, self._epochs, look_up, sql, guard, sources, shown, reserves
-        )
+            session, self._ring, self._epochs, look_up, sql, guard, sources, shown, reserves,
+            opens,
+        )  # fmt: skip
 
     def look_up_rows(self, look_up: Any, reply: Any, tags: Any) -> Any | None:
         """The opened rows of a reply that have these tags; None where a value was altered or moved,

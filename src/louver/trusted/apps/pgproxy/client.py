@@ -15,14 +15,15 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import given_values, reading, tags
+from louver.trusted.apps.pgproxy import audited, given_values, reading, tags
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, reporting
 from louver.trusted.executor import dispatch, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
-from louver.trusted.executor.postgres import copying, notify
+from louver.trusted.executor.local.postgres.role_rights import Rights
+from louver.trusted.executor.postgres import copying, notify, rights
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
 
@@ -46,8 +47,11 @@ class _Copying:
 class Client:
     """Runs the statements of one client."""
 
-    def __init__(self, session: Session, user: str) -> None:
-        """Over a session that no other client has."""
+    def __init__(self, session: Session, user: str, *, hides_details: bool = False) -> None:
+        """Over a session that no other client has. With ``hides_details`` the values of rows that
+        break a constraint are not shown.
+        """
+        self.hides_details = hides_details
         self._session, self._context = session, session.context
         self._wire, self._user = Wire(self._context.local), user
         self.text = ""
@@ -276,6 +280,12 @@ class Client:
     # ------------------------------------------------------------------ the session
 
     @reporting
+    def restrict(self, given: Rights) -> None:
+        """Let the client do what these rights say, and no more."""
+        with contained(self._session):
+            rights.restrict(self._context, given)
+
+    @reporting
     def begin(self) -> None:
         """Begin a transaction that the client did not ask for."""
         with contained(self._session):
@@ -318,6 +328,11 @@ class Client:
             status = "E" if self._context.state.aborted else "T"
         listens = bool(self._context.state.cache(notify.Channels).names)
         return status, listens, settings, notices, self._generation
+
+    def disclosed(self) -> tuple[list[str], list[audited.Leak]]:
+        """Encrypted columns that were opened, and what was newly leaked, since the last call."""
+        with contained(self._session):
+            return audited.disclosed(self._context)
 
     def _settings(self) -> list[tuple[str, str]]:
         """Those that clients receive, as the local PostgreSQL has them."""

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from louver import errors
-from louver._rust import proxy
 from louver.trusted.apps import terminal
 from louver.trusted.apps.pgproxy import options as given
-
-_LONGEST_NAME = 63
+from louver.trusted.apps.pgproxy import users
 
 
 def run(options: argparse.Namespace) -> int:
     """Do it."""
     if options.add_user:
-        return _add_user(options)
+        return users.add(options)
+    if options.grant:
+        return users.grant(options)
     addresses, certificate = given.addresses(options), given.certificate(options)
     url = options.upstream or options.url
     if options.language not in (None, "postgres"):
@@ -35,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
         Path(options.users) if options.users else None, certificate,
         tls_required=options.require_tls, most_clients=options.connections,
         patience_ms=int(options.drain * 1000), read_only=options.read_only,
+        audit=Path(options.audit) if options.audit else None,
     )  # fmt: skip
 
     def ready(bound: Sequence[tuple[str, int]]) -> None:
@@ -50,48 +49,3 @@ def run(options: argparse.Namespace) -> int:
     if left:
         terminal.say(f"{left} clients were still connected")
     return 0
-
-
-def _add_user(options: argparse.Namespace) -> int:
-    name = options.add_user
-    if not options.users:
-        raise errors.make("usage", detail="--add-user needs --users FILE")
-    if len(name.encode()) > _LONGEST_NAME:
-        raise errors.make("usage", detail="the name of a user has 63 bytes at most")
-    if not name or any(character.isspace() or character == "#" for character in name):
-        raise errors.make("usage", detail="the name of a user has neither blanks nor #")
-    try:
-        line = f"{name} {proxy.verifier(_password(name))}"
-    except ValueError as error:
-        raise errors.make("serve.users", path=options.users, detail=str(error)) from None
-    path = Path(options.users)
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    others = [other for other in lines if other.split(" ")[:1] != [name]]
-    _replace(path, "\n".join([*others, line, ""]))
-    terminal.say(
-        f"{path}: {name} {'has a new password' if len(others) < len(lines) else 'may connect'}"
-    )
-    return 0
-
-
-def _password(name: str) -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\n")
-    first = getpass.getpass(f"Password of {name}: ")
-    if getpass.getpass("Once more: ") != first:
-        raise errors.make("usage", detail="the passwords differ")
-    return first
-
-
-def _replace(path: Path, text: str) -> None:
-    """The file as a whole, which no one else can read at any time."""
-    number, temporary = tempfile.mkstemp(dir=path.parent, prefix=".users-")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -29,6 +29,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--add-user", metavar="NAME",
         help="read a password from the terminal or stdin, write it to --users, and end",
     )  # fmt: skip
+    parser.add_argument(
+        "--grant", nargs=2, metavar=("NAME", "RIGHTS"),
+        help="write to --users what a user may do, and end: 'SELECT (a), DELETE ON t' (may be said"
+        " again for more), NOTHING or EVERYTHING",
+    )  # fmt: skip
     parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
     parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
     parser.add_argument(
@@ -37,6 +42,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure", action="store_true",
         help="listen without TLS where other machines can reach it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--audit", metavar="FILE",
+        help="append a line of JSON for each statement (mode 0600); none runs without one",
     )  # fmt: skip
     parser.add_argument(
         "--connections", type=int, default=500, metavar="N", help="clients at a time (500)"

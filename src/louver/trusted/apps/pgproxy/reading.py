@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from louver.trusted.apps.pgproxy import audited
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import point_reads, reading_again, repeated
 from louver.trusted.executor.context import Context
@@ -69,9 +70,11 @@ def _reading(
         (at, column, wire.is_printed(column[3]))
         for at, column in zip(point.shown, columns, strict=True)
     ]
+    opens = audited.names(context.catalog, point.opens)
     return context.columns.keyring.reading(
-        session, (text, list(constants)), point.handle, point.sql, sources, shown, reserves
-    )
+        session, (text, list(constants)), point.handle, point.sql, sources, shown,
+        [(reserve, audited.leak(fact)) for reserve, fact in reserves], opens,
+    )  # fmt: skip
 
 
 def _sources(

@@ -11,6 +11,7 @@ from typing import Any
 
 from louver import errors
 from louver._rust import proxy
+from louver.trusted.apps.pgproxy import users
 from louver.trusted.apps.pgproxy.client import Client, set_startup
 from louver.trusted.apps.pgproxy.failures import Failed, failed, fields_of
 from louver.trusted.apps.pgproxy.options import Address
@@ -33,6 +34,7 @@ class Options:
     most_clients: int = 500
     patience_ms: int = 30_000
     read_only: bool = False
+    audit: Path | None = None
 
 
 @dataclass(slots=True)
@@ -45,16 +47,24 @@ class Door:
     database: str
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, user: str, database: str, parameters: Sequence[tuple[str, str]]) -> Client:
-        """The engine of a client that has said who it is."""
+    def __call__(
+        self, user: str, database: str, parameters: Sequence[tuple[str, str]],
+        words: Sequence[tuple[str, str]],
+    ) -> Client:  # fmt: skip
+        """The engine of a client that has said who it is; ``words`` are those of the user's line in
+        the file of users.
+        """
         if database not in (self.database, user):
             raise failed("3D000", f'database "{database}" does not exist')
         try:
+            given = users.rights(user, words)
             session = self.session()
         except errors.Error as error:
             raise Failed(fields_of(error, ""), ends=True) from None
-        client = Client(session, user)
+        client = Client(session, user, hides_details=given is not None)
         try:
+            if given is not None:
+                client.restrict(given)
             set_startup(client, parameters)
         except BaseException:
             client.close()
@@ -82,6 +92,7 @@ def served(options: Options, ready: Callable[[Sequence[tuple[str, int]]], None])
         server = proxy.Server(
             list(options.addresses), door, users=options.users, certificate=options.certificate,
             tls_required=options.tls_required, most_clients=options.most_clients,
+            audit=options.audit,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         raise errors.make("serve.start", detail=str(error)) from None
