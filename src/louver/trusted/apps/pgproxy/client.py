@@ -21,8 +21,8 @@ from louver.trusted.apps.pgproxy.failures import Fields, failed, fields_of, repo
 from louver.trusted.executor import dispatch, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.containment import contained
-from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
 from louver.trusted.executor.local.postgres.role_rights import Rights
+from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
 from louver.trusted.executor.postgres import copying, notify, rights
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer

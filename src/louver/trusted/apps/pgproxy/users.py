@@ -30,7 +30,7 @@ def rights(user: str, words: Sequence[tuple[str, str]]) -> Rights | None:
     """What a user may do, by the words of its line; None where that is everything.
 
     Raises:
-        errors.Error: `rights.text` for words that are not known: nobody is let in by them.
+        errors.Error: `rights.text` for words that are not known, by which no client is let in.
     """
     results = None
     for key, value in words:

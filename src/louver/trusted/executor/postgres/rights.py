@@ -1,5 +1,5 @@
 """Statements of a user who may not do everything: the private PostgreSQL decides, by its own rules
-for views, columns and changes (docs/decisions/0035). What it does not decide is refused.
+for views, columns and changes (docs/decisions/0036). What it does not decide is refused.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.executor import schema_queries
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.postgres import bodies, node_tree
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from louver.trusted.executor.local.postgres.role_rights import Rights
-from louver.trusted.executor.local.postgres.statements import Reach
 from louver.trusted.executor.postgres.messages import said
 from louver.trusted.planner.sql import lexer
 
@@ -45,8 +43,12 @@ class _Permitted:
 
 
 def restrict(context: Context, rights: Rights) -> None:
-    """From now on the session may do what these rights say, and no more."""
+    """From now on the session may do what these rights say, and no more; `rights.user` where its
+    role cannot be.
+    """
     context.state.restricted, _engine(context).rights = True, rights
+    with _engine(context).acting():
+        pass
 
 
 def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
@@ -65,12 +67,13 @@ def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None
         permitted.texts = set()
     if text.home in permitted.texts:
         return
-    local.require_right(text.home)
+    takes_names = local.require_right(text.home)
     words = {fold(t.text) for t in tokens if t.token_type != TokenType.STRING}
     drawn = words & _SEQUENCES
     if drawn:
         raise said(_DENIED, f"permission denied for function {min(drawn)}")
-    _require_functions(context, text, tokens)
+    if takes_names and not schema_queries.asks_schema(context, text, tokens):
+        raise said(_DENIED, "permission denied for a function that reads what a text names")
     permitted.texts.add(text.home)
 
 
@@ -78,23 +81,6 @@ def require_sql(context: Context, sql: str) -> None:
     """The same of a text of one statement."""
     (text,) = lexer.split(sql)
     require(context, text, lexer.tokens(text.plain))
-
-
-def _require_functions(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
-    """What a function of a user's reads is not decided before it runs, so it may read nothing."""
-    reach: Reach = context.local.statements.reach(text.home)
-    for function in reach.functions:
-        if function.is_own:
-            continue
-        if function.body is None:
-            reads = not bodies.reads_arguments(_engine(context).binder, function.name)
-        else:
-            reads = bool(node_tree.read(function.body).relations)
-        if reads:
-            raise said(_DENIED, f"permission denied for function {function.name}")
-    unknown = reach.takes_names or not reach.read.is_known
-    if unknown and not schema_queries.asks_schema(context, text, tokens):
-        raise said(_DENIED, "permission denied for a function that reads what a text names")
 
 
 def _engine(context: Context) -> PostgresLocalEngine:

@@ -130,12 +130,17 @@ class PostgresInstances:
             role_rights.enter(self.binder, self.rights)
             yield
 
-    def require_right(self, sql: str) -> None:
-        """Raise where the session's user may not run a query or change."""
+    def require_right(self, sql: str) -> bool:
+        """Raise where the session's user may not run a query or change; whether it may read what a
+        text or number names, which is not decided here.
+        """
+        from louver.trusted.executor.local.postgres import role_rights
+
         with self.acting(), translated(sql):
             types = self.binder.raw.describe(sql)[0]
             # Its executor decides, which begins with EXPLAIN and goes no further.
             self.binder.raw.run([(f"EXPLAIN (COSTS off) {sql}", [None] * len(types))])
+        return role_rights.require_functions(self.binder, self.workspace, sql)
 
     @property
     def instances(self) -> tuple[PostgresConnection, PostgresConnection]:

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from louver import errors
-from louver.names import keyword, quoted
+from louver.names import fold, keyword, quoted
+from louver.trusted.executor.local.postgres import bodies, node_tree
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
-from louver.trusted.executor.local.postgres.failures import translated
+from louver.trusted.executor.local.postgres.failures import said, translated
+from louver.trusted.executor.local.postgres.statements import PostgresStatements
 
 _TOKEN = re.compile(r'\s*(?:("(?:[^"]|"")+")|([A-Za-z_\u0080-\U0010ffff][\w$]*)|([(),.]))')
 #: What may be granted, and whether it may be of columns.
@@ -108,9 +110,9 @@ class _Words:
             if match is None:
                 raise ValueError(f"what begins at character {at + 1} is neither name nor sign")
             name, word, sign = match.groups()
-            # What PostgreSQL folds, and nothing else.
-            folded = "".join(c.lower() if c.isascii() else c for c in word or "")
-            self._items.append((name[1:-1].replace('""', '"') if name else folded, sign or ""))
+            self._items.append(
+                (name[1:-1].replace('""', '"') if name else fold(word or ""), sign or "")
+            )
             at = match.end()
 
     def peek(self) -> str:
@@ -168,3 +170,20 @@ def _array(texts: Sequence[str]) -> str:
     items = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
     return "{" + ",".join(f'"{item}"' for item in items) + "}"
 
+
+def require_functions(binder: PostgresConnection, workspace: PostgresConnection, sql: str) -> bool:
+    """Raise where a function of a user's reads something: PostgreSQL decides that when it runs.
+    Whether the statement may read what a text or number names.
+    """
+    reach = PostgresStatements(binder, workspace).reach(sql)
+    for function in reach.functions:
+        if function.is_own:
+            continue
+        if function.body is None:
+            reads = not bodies.reads_arguments(binder, function.name)
+        else:
+            reads = bool(node_tree.read(function.body).relations)
+        if reads:
+            message = f"permission denied for function {function.name}"
+            raise said({"code": "42501", "message": message})
+    return reach.takes_names or not reach.read.is_known
