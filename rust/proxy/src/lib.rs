@@ -13,8 +13,10 @@ mod extended;
 mod files;
 mod json;
 mod listener;
+mod log;
 pub mod message;
 mod metrics;
+mod monitor;
 mod observed;
 mod packet;
 mod portals;
@@ -33,8 +35,10 @@ pub use copy_rows::{CopyForm, Splitter};
 pub use engine::{Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values};
 pub use error::{Error, Result};
 pub use listener::{Address, Counts, Server};
+pub use log::{Level, Log};
 pub use message::{Request, Target};
 pub use metrics::Metrics;
+pub use monitor::{Monitor, Monitored};
 pub use observed::{Disclosed, Leak, Looks, Way};
 pub use reply::{Column, Fields};
 pub use socket::{Client, Ready, Stream};
@@ -45,6 +49,7 @@ pub use users::{verifier, Secret, Users, Verifier};
 
 /// What fuzz targets and tests call with bytes of anybody.
 pub mod decoders {
+    pub use crate::monitor::page;
     pub use crate::packet::{read as packet, take as take_packet, Packet};
     pub use crate::scram::Exchange;
 }

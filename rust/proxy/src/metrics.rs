@@ -49,6 +49,16 @@ impl Metrics {
         self.ways.iter().map(read).sum()
     }
 
+    /// How many of them failed.
+    pub fn failed(&self) -> u64 {
+        self.statements.iter().map(|[_, failed]| read(failed)).sum()
+    }
+
+    /// How many of them were run without the planner.
+    pub fn direct(&self) -> u64 {
+        read(&self.ways[1])
+    }
+
     /// The numbers as text.
     pub(crate) fn write(&self, out: &mut String) {
         head(

@@ -4,6 +4,7 @@
 use crate::audit::Audit;
 use crate::engine::{Failure, Outcome};
 use crate::json::{moment, Object};
+use crate::log::{Level, Log};
 use crate::metrics::Metrics;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -76,6 +77,7 @@ pub struct Disclosed {
 #[derive(Debug)]
 pub(crate) struct Observer {
     pub(crate) audit: Option<Arc<Audit>>,
+    pub(crate) log: Option<Arc<Log>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) user: String,
     pub(crate) process: u32,
@@ -128,6 +130,7 @@ impl Observer {
     ) -> Result<(), crate::Error> {
         let took = entry.began.elapsed();
         self.metrics.ran(&entry.looks.kind, done.is_ok(), way, took);
+        self.log(entry, done.err());
         let Some(audit) = &self.audit else {
             return Ok(());
         };
@@ -145,6 +148,21 @@ impl Observer {
             .texts("opened", &opened)
             .objects("leaked", &leaks);
         audit.write(line.end())
+    }
+
+    fn log(&self, entry: &Entry, failure: Option<&Failure>) {
+        let Some(log) = &self.log else {
+            return;
+        };
+        log.upstream(failure.map(|failure| failure.fields.code.as_deref()));
+        if let Some(failure) = failure {
+            log.say(Level::Info, "failed", |line| {
+                line.number("client", self.process.into())
+                    .text("kind", &entry.looks.kind)
+                    .text("state", &failure.fields.sqlstate)
+                    .some("code", failure.fields.code.as_deref())
+            });
+        }
     }
 
     fn line(&self, entry: &Entry, application: &str) -> Object {

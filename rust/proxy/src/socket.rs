@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::message::{self, Request};
+use crate::metrics::Metrics;
 use crate::tls::{Certificate, Channel};
 use bytes::BytesMut;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -11,6 +12,8 @@ use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const READ_AT_ONCE: usize = 16 << 10;
@@ -95,6 +98,8 @@ pub struct Client {
     write_timeout: Duration,
     /// When the greeting must be over.
     deadline: Option<Instant>,
+    /// Where bytes are counted.
+    counted: Option<Arc<Metrics>>,
 }
 
 impl Client {
@@ -117,7 +122,13 @@ impl Client {
             ended: false,
             write_timeout: WRITE_TIMEOUT,
             deadline: None,
+            counted: None,
         })
+    }
+
+    /// Counts bytes from now on.
+    pub(crate) fn count(&mut self, metrics: Arc<Metrics>) {
+        self.counted = Some(metrics);
     }
 
     /// How long a write may make no progress; 60 seconds unless set.
@@ -189,6 +200,10 @@ impl Client {
     pub fn flush(&mut self) -> Result<()> {
         let mut bytes = std::mem::take(&mut self.output);
         let sent = self.write(&bytes);
+        if let Some(metrics) = &self.counted {
+            let length = bytes.len() as u64;
+            metrics.sent_bytes.fetch_add(length, Ordering::Relaxed);
+        }
         bytes.clear();
         if bytes.capacity() <= MOST_SPARE {
             self.output = bytes;
@@ -306,7 +321,14 @@ impl Client {
                 self.ended = true;
                 Ok(())
             }
-            Ok((count, _)) => self.unseal(read.get(..count).unwrap_or_default()),
+            Ok((count, _)) => {
+                if let Some(metrics) = &self.counted {
+                    metrics
+                        .received_bytes
+                        .fetch_add(count as u64, Ordering::Relaxed);
+                }
+                self.unseal(read.get(..count).unwrap_or_default())
+            }
             Err(Errno::INTR | Errno::AGAIN) => Ok(()),
             Err(error) => Err(error.into()),
         };

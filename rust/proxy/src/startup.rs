@@ -2,6 +2,7 @@
 
 use crate::audit::Audit;
 use crate::error::{Error, Result};
+use crate::log::Log;
 use crate::message::Request;
 use crate::packet::{self, Packet};
 use crate::reply::{self, Fields};
@@ -40,6 +41,8 @@ pub struct Options {
     pub patience: Duration,
     /// Where each statement is written down, if anywhere.
     pub audit: Option<Arc<Audit>>,
+    /// Where it is said what happens, if anywhere.
+    pub log: Option<Arc<Log>>,
 }
 
 impl Options {
@@ -53,6 +56,7 @@ impl Options {
             most_message_bytes: 1 << 30,
             patience: Duration::from_secs(60),
             audit: None,
+            log: None,
         }
     }
 }

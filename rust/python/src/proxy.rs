@@ -3,10 +3,10 @@
 use crate::proxy_client::Client;
 use crate::proxy_reads::Read;
 use crate::proxy_values::failure;
-use crate::reserve::Reserve;
+use crate::reserve::{self, Reserve};
 use louver_proxy::{
-    Address, Audit, Certificate, Done, Failure, Greeting, Opener, Options, Server as Serving, Stop,
-    Users,
+    Address, Audit, Certificate, Done, Failure, Greeting, Level, Log, Monitor, Monitored, Opener,
+    Options, Server as Serving, Stop, Users,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -47,6 +47,7 @@ struct Server {
     stop: Arc<Stop>,
     counts: Arc<louver_proxy::Counts>,
     addresses: Vec<(String, u16)>,
+    monitored: Vec<(String, u16)>,
 }
 
 #[pymethods]
@@ -56,11 +57,12 @@ impl Server {
     /// are the words of the user's line in the file. `users` is a file of users, whose
     /// passwords are asked for; without one, only this machine's clients are let in. `certificate`
     /// is the files of a certificate's chain and of its key. Each statement is written down in
-    /// `audit`.
+    /// `audit`; `log` is a file, or None for the standard error, and the least level that is
+    /// written. `monitor` is an address, and what says whether the server behind answers.
     #[new]
     #[pyo3(signature = (addresses, opener, users=None, certificate=None, tls_required=false,
                         most_clients=500, most_message_bytes=1 << 30, patience_ms=60_000,
-                        audit=None))]
+                        audit=None, log=None, monitor=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         addresses: Vec<(String, Option<u16>)>,
@@ -72,14 +74,10 @@ impl Server {
         most_message_bytes: usize,
         patience_ms: u64,
         audit: Option<PathBuf>,
+        log: Option<(Option<PathBuf>, String)>,
+        monitor: Option<((String, Option<u16>), Py<PyAny>)>,
     ) -> PyResult<Self> {
-        let addresses: Vec<Address> = addresses
-            .into_iter()
-            .map(|(name, port)| match port {
-                Some(port) => Address::Network(name, port),
-                None => Address::Socket(name.into()),
-            })
-            .collect();
+        let addresses: Vec<Address> = addresses.into_iter().map(address).collect();
         let trust_loopback = users.is_none();
         let users = match users {
             Some(path) => Users::read(&path),
@@ -97,8 +95,10 @@ impl Server {
                 .map(|path| Audit::open(&path).map(Arc::new))
                 .transpose()
                 .map_err(raised)?,
+            log: log.map(opened_log).transpose()?.map(Arc::new),
         };
         let stop = Arc::new(Stop::new()?);
+        let audit = options.audit.clone();
         let opening = Opening(opener, Arc::clone(&options.users));
         let serving = Serving::new(
             &addresses,
@@ -108,13 +108,20 @@ impl Server {
             Arc::clone(&stop),
         )
         .map_err(raised)?;
+        let mut monitored = Vec::new();
+        if let Some((given, well)) = monitor {
+            let own = Monitoring(well, audit);
+            let (counts, stop) = (serving.counts(), Arc::clone(&stop));
+            let monitor = Monitor::new(&address(given), counts, Box::new(own), stop);
+            let monitor = monitor.map_err(raised)?;
+            monitored = monitor.addresses();
+            monitor.start().map_err(raised)?;
+        }
+        let named = |address: &std::net::SocketAddr| (address.ip().to_string(), address.port());
         Ok(Self {
+            monitored: monitored.iter().map(named).collect(),
             counts: serving.counts(),
-            addresses: serving
-                .addresses()
-                .iter()
-                .map(|address| (address.ip().to_string(), address.port()))
-                .collect(),
+            addresses: serving.addresses().iter().map(named).collect(),
             serving: Mutex::new(Some(serving)),
             stop,
         })
@@ -124,6 +131,12 @@ impl Server {
     #[getter]
     fn addresses(&self) -> Vec<(String, u16)> {
         self.addresses.clone()
+    }
+
+    /// Those at which it answers what operators ask.
+    #[getter]
+    fn monitored(&self) -> Vec<(String, u16)> {
+        self.monitored.clone()
     }
 
     /// Serves until `stop` is called, then until all clients have gone, or for so long; the number
@@ -152,6 +165,55 @@ impl Server {
             c.refused.load(SeqCst),
             c.cancelled.load(SeqCst),
         )
+    }
+}
+
+fn address((name, port): (String, Option<u16>)) -> Address {
+    match port {
+        Some(port) => Address::Network(name, port),
+        None => Address::Socket(name.into()),
+    }
+}
+
+fn opened_log((path, level): (Option<PathBuf>, String)) -> PyResult<Log> {
+    let level = Level::of(&level).ok_or_else(|| PyValueError::new_err("no level of the log"))?;
+    Ok(Log::open(path.as_deref(), level)?)
+}
+
+/// What Python says of the server behind, and the audit.
+struct Monitoring(Py<PyAny>, Option<Arc<Audit>>);
+
+impl Monitored for Monitoring {
+    fn is_well(&self) -> bool {
+        Python::attach(|py| {
+            let said = self.0.call0(py).and_then(|said| said.extract(py));
+            said.unwrap_or(false)
+        })
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, &'static str, &'static str, u64)> {
+        let (blocks, conditions) = reserve::counts();
+        let lines = self.1.as_ref().map_or(0, |audit| audit.lines());
+        vec![
+            (
+                "audit_lines_total",
+                "counter",
+                "Lines of the audit file.",
+                lines,
+            ),
+            (
+                "ledger_blocks_total",
+                "counter",
+                "Blocks of conditions that were recorded ahead.",
+                blocks,
+            ),
+            (
+                "ledger_conditions_total",
+                "counter",
+                "Conditions that were taken from them.",
+                conditions,
+            ),
+        ]
     }
 }
 

@@ -4,10 +4,21 @@
 use pyo3::prelude::*;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// So many are known again at most.
 const MOST: usize = 1 << 20;
+
+/// Of all reserves of the process.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+static CONDITIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How many blocks were recorded, and how many conditions were taken from them.
+pub(crate) fn counts() -> (u64, u64) {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    (read(&BLOCKS), read(&CONDITIONS))
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -43,6 +54,7 @@ impl Reserve {
         let mut state = self.state();
         remember(&mut state, number(condition));
         state.left = more;
+        BLOCKS.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -57,6 +69,7 @@ impl Reserve {
             return None;
         }
         state.left -= 1;
+        CONDITIONS.fetch_add(1, Ordering::Relaxed);
         remember(&mut state, condition);
         Some(true)
     }

@@ -20,6 +20,10 @@ def run(options: argparse.Namespace) -> int:
         return users.add(options)
     if options.grant:
         return users.grant(options)
+    if options.status:
+        from louver.trusted.apps.pgproxy import status
+
+        return status.show(given.monitor(options) or ("", None), as_json=options.json)
     addresses, certificate = given.addresses(options), given.certificate(options)
     url = options.upstream or options.url
     if options.language not in (None, "postgres"):
@@ -33,14 +37,18 @@ def run(options: argparse.Namespace) -> int:
         Path(options.users) if options.users else None, certificate,
         tls_required=options.require_tls, most_clients=options.connections,
         patience_ms=int(options.drain * 1000), read_only=options.read_only,
-        audit=Path(options.audit) if options.audit else None,
+        audit=Path(options.audit) if options.audit else None, log=options.log,
+        log_level=options.log_level, monitor=given.monitor(options),
     )  # fmt: skip
 
-    def ready(bound: Sequence[tuple[str, int]]) -> None:
+    def ready(bound: Sequence[tuple[str, int]], monitored: Sequence[tuple[str, int]]) -> None:
         places = [f"{name}:{port}" for name, port in bound]
         places += [name for name, port in addresses if port is None]
         if options.json:
-            terminal.out_json({"ok": True, "listen": places, "pid": os.getpid()})
+            body = {"ok": True, "listen": places, "pid": os.getpid()}
+            if monitored:
+                body["metrics"] = "{}:{}".format(*monitored[0])
+            terminal.out_json(body)
             sys.stdout.flush()
         else:
             terminal.say(f"PostgreSQL's clients are served at {', '.join(places)}; Ctrl-C ends it")

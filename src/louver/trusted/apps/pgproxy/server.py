@@ -15,6 +15,7 @@ from louver.trusted.apps.pgproxy import users
 from louver.trusted.apps.pgproxy.client import Client, set_startup
 from louver.trusted.apps.pgproxy.failures import Failed, failed, fields_of
 from louver.trusted.apps.pgproxy.options import Address
+from louver.trusted.apps.pgproxy.upstream import Upstream
 from louver.trusted.client import connect
 from louver.trusted.executor.session import Session
 
@@ -35,6 +36,11 @@ class Options:
     patience_ms: int = 30_000
     read_only: bool = False
     audit: Path | None = None
+    #: a path, or - for the standard error
+    log: str | None = None
+    log_level: str = "info"
+    #: where operators ask
+    monitor: Address | None = None
 
 
 @dataclass(slots=True)
@@ -80,9 +86,13 @@ class Door:
         )  # fmt: skip
 
 
-def served(options: Options, ready: Callable[[Sequence[tuple[str, int]]], None]) -> int:
+Bound = Sequence[tuple[str, int]]
+"""Names and ports in the network."""
+
+
+def served(options: Options, ready: Callable[[Bound, Bound], None]) -> int:
     """Serve until a signal ends it; how many clients were left then. ``ready`` is called with the
-    addresses in the network.
+    addresses in the network, and the monitor's.
     """
     ring = connect.open_keys(options.keys)
     door = Door(options, ring, _database(options.upstream))
@@ -92,7 +102,8 @@ def served(options: Options, ready: Callable[[Sequence[tuple[str, int]]], None])
         server = proxy.Server(
             list(options.addresses), door, users=options.users, certificate=options.certificate,
             tls_required=options.tls_required, most_clients=options.most_clients,
-            audit=options.audit,
+            audit=options.audit, log=_log(options),
+            monitor=(options.monitor, Upstream(options.upstream)) if options.monitor else None,
         )  # fmt: skip
     except (OSError, ValueError) as error:
         raise errors.make("serve.start", detail=str(error)) from None
@@ -101,9 +112,15 @@ def served(options: Options, ready: Callable[[Sequence[tuple[str, int]]], None])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     thread.start()
-    ready(server.addresses)
+    ready(server.addresses, server.monitored)
     thread.join()
     return left[0] if left else 0
+
+
+def _log(options: Options) -> tuple[str | None, str] | None:
+    if options.log is None:
+        return None
+    return None if options.log == "-" else options.log, options.log_level
 
 
 def _database(url: str) -> str:
