@@ -151,6 +151,6 @@ def test_passwords_that_are_wrong_are_logged_without_names(tmp_path: Path) -> No
 
 def test_where_none_runs() -> None:
     with pytest.raises(errors.Error) as caught:
-        status.told(("127.0.0.1", servers.free_port()))
+        status.state_of(("127.0.0.1", servers.free_port()))
     assert caught.value.code == "serve.status"
     assert not Upstream("postgresql:///x?host=/nowhere")()

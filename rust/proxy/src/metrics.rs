@@ -21,9 +21,9 @@ pub struct Metrics {
     times: [AtomicU64; TIMES.len() + 1],
     total_us: AtomicU64,
     /// Bytes of clients' messages.
-    pub(crate) received_bytes: AtomicU64,
+    received_bytes: AtomicU64,
     /// Bytes of answers.
-    pub(crate) sent_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
 }
 
 impl Metrics {
@@ -47,6 +47,15 @@ impl Metrics {
     /// How many statements have ended.
     pub fn statements(&self) -> u64 {
         self.ways.iter().map(read).sum()
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.received_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// How many of them failed.

@@ -12,7 +12,6 @@ use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -201,8 +200,7 @@ impl Client {
         let mut bytes = std::mem::take(&mut self.output);
         let sent = self.write(&bytes);
         if let Some(metrics) = &self.counted {
-            let length = bytes.len() as u64;
-            metrics.sent_bytes.fetch_add(length, Ordering::Relaxed);
+            metrics.sent(bytes.len());
         }
         bytes.clear();
         if bytes.capacity() <= MOST_SPARE {
@@ -323,9 +321,7 @@ impl Client {
             }
             Ok((count, _)) => {
                 if let Some(metrics) = &self.counted {
-                    metrics
-                        .received_bytes
-                        .fetch_add(count as u64, Ordering::Relaxed);
+                    metrics.received(count);
                 }
                 self.unseal(read.get(..count).unwrap_or_default())
             }

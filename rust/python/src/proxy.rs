@@ -10,6 +10,7 @@ use louver_proxy::{
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -75,7 +76,7 @@ impl Server {
         patience_ms: u64,
         audit: Option<PathBuf>,
         log: Option<(Option<PathBuf>, String)>,
-        monitor: Option<((String, Option<u16>), Py<PyAny>)>,
+        monitor: Option<GivenMonitor>,
     ) -> PyResult<Self> {
         let addresses: Vec<Address> = addresses.into_iter().map(address).collect();
         let trust_loopback = users.is_none();
@@ -108,16 +109,8 @@ impl Server {
             Arc::clone(&stop),
         )
         .map_err(raised)?;
-        let mut monitored = Vec::new();
-        if let Some((given, well)) = monitor {
-            let own = Monitoring(well, audit);
-            let (counts, stop) = (serving.counts(), Arc::clone(&stop));
-            let monitor = Monitor::new(&address(given), counts, Box::new(own), stop);
-            let monitor = monitor.map_err(raised)?;
-            monitored = monitor.addresses();
-            monitor.start().map_err(raised)?;
-        }
-        let named = |address: &std::net::SocketAddr| (address.ip().to_string(), address.port());
+        let monitored = monitored(&serving, monitor, audit, &stop)?;
+        let named = |address: &SocketAddr| (address.ip().to_string(), address.port());
         Ok(Self {
             monitored: monitored.iter().map(named).collect(),
             counts: serving.counts(),
@@ -178,6 +171,31 @@ fn address((name, port): (String, Option<u16>)) -> Address {
 fn opened_log((path, level): (Option<PathBuf>, String)) -> PyResult<Log> {
     let level = Level::of(&level).ok_or_else(|| PyValueError::new_err("no level of the log"))?;
     Ok(Log::open(path.as_deref(), level)?)
+}
+
+type GivenMonitor = ((String, Option<u16>), Py<PyAny>);
+
+/// Answers what operators ask, if that is wanted; at which addresses.
+fn monitored(
+    serving: &Serving<Opening>,
+    given: Option<GivenMonitor>,
+    audit: Option<Arc<Audit>>,
+    stop: &Arc<Stop>,
+) -> PyResult<Vec<SocketAddr>> {
+    let Some((own_address, well)) = given else {
+        return Ok(Vec::new());
+    };
+    let own = Box::new(Monitoring(well, audit));
+    let monitor = Monitor::new(
+        &address(own_address),
+        serving.counts(),
+        own,
+        Arc::clone(stop),
+    );
+    let monitor = monitor.map_err(raised)?;
+    let addresses = monitor.addresses();
+    monitor.start().map_err(raised)?;
+    Ok(addresses)
 }
 
 /// What Python says of the server behind, and the audit.

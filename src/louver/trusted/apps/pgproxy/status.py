@@ -37,7 +37,7 @@ class _Local(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def told(address: Address) -> dict[str, Any]:
+def state_of(address: Address) -> dict[str, Any]:
     """The state of the front door whose monitor has an address.
 
     Raises:
@@ -65,7 +65,7 @@ def told(address: Address) -> dict[str, Any]:
 
 def show(address: Address, *, as_json: bool) -> int:
     """Print it; 0 where the server behind answers, else 1."""
-    body = told(address)
+    body = state_of(address)
     is_well = body.get("upstream") == 1
     if as_json:
         terminal.out_json({"ok": is_well, **body})
