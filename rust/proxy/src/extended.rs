@@ -52,7 +52,7 @@ impl<E: Engine> Session<'_, E> {
             // It is replaced, even by none.
             self.statements.remove("");
         }
-        let statement = self.engine.prepare(sql, types, &name)?;
+        let statement = self.prepared(sql, types, &name)?;
         self.statements.insert(name, Rc::new(statement));
         reply::parse_complete(&mut self.client.output);
         Ok(())
@@ -76,7 +76,7 @@ impl<E: Engine> Session<'_, E> {
     fn describe_statement(&mut self, name: &str) -> Step<()> {
         let (_, statement) = self.statement(name)?;
         let fresh = match statement.kind {
-            Kind::Varies => Some(self.engine.describe(&statement)?),
+            Kind::Varies => Some(self.described(&statement)?),
             _ => None,
         };
         reply::parameter_description(&mut self.client.output, &statement.parameters)?;
@@ -87,7 +87,7 @@ impl<E: Engine> Session<'_, E> {
         if let Some(portal) = self.portals.get(name) {
             let (statement, formats) = (Rc::clone(&portal.statement), portal.formats.clone());
             let fresh = match statement.kind {
-                Kind::Varies => self.engine.describe(&statement)?,
+                Kind::Varies => self.described(&statement)?,
                 _ => statement.columns.clone(),
             };
             let columns = fresh.map(|all| portals::in_formats(all, &formats));

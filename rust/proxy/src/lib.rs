@@ -5,6 +5,7 @@
 //! after that: messages are refused by their announced length, memory is not taken for what is only
 //! announced, and no bytes make this code panic. I/O blocks; each client has a thread.
 
+mod audit;
 mod copy_rows;
 mod engine;
 mod error;
@@ -12,9 +13,14 @@ mod extended;
 mod files;
 mod greetings;
 mod leased;
+mod json;
 mod listener;
+mod log;
 pub mod message;
+mod metrics;
+mod monitor;
 mod names;
+mod observed;
 mod packet;
 mod pool;
 mod portals;
@@ -28,6 +34,7 @@ mod stop;
 mod tls;
 mod users;
 
+pub use audit::Audit;
 pub use copy_rows::{CopyForm, Splitter};
 pub use engine::{
     Canceller, CursorUse, CursorVerb, Done, Engine, Failure, Kind, Opener, Outcome, Statement,
@@ -36,7 +43,11 @@ pub use engine::{
 pub use error::{Error, Result};
 pub use leased::{Handle, Leased, Pool, Pooled};
 pub use listener::{Address, Counts, Server};
+pub use log::{Level, Log};
 pub use message::{Request, Target};
+pub use metrics::Metrics;
+pub use monitor::{Monitor, Monitored};
+pub use observed::{Disclosed, Leak, Looks, Way};
 pub use pool::{Lender, Lent, Sharing};
 pub use reply::{Column, Fields};
 pub use socket::{Client, Ready, Stream};
@@ -47,6 +58,7 @@ pub use users::{verifier, Secret, Users, Verifier};
 
 /// What fuzz targets and tests call with bytes of anybody.
 pub mod decoders {
+    pub use crate::monitor::page;
     pub use crate::packet::{read as packet, take as take_packet, Packet};
     pub use crate::scram::Exchange;
 }

@@ -8,8 +8,9 @@
 use crate::engine::{Done, Engine, Failure, Kind, Outcome, Statement, Values};
 use crate::error::Error;
 use crate::message::Request;
+use crate::observed::{self, Entry, Looks, Observer};
 use crate::portals::Portals;
-use crate::reply;
+use crate::reply::{self, Column};
 use crate::socket::{Client, Ready};
 use crate::stop::Stop;
 use std::collections::HashMap;
@@ -60,6 +61,9 @@ pub(crate) struct Session<'a, E: Engine> {
     settings: HashMap<String, String>,
     pub(crate) most_message_bytes: usize,
     stop: &'a Stop,
+    observer: Observer,
+    /// A COPY whose data are on their way.
+    copying: Option<Entry>,
 }
 
 impl<'a, E: Engine> Session<'a, E> {
@@ -68,6 +72,7 @@ impl<'a, E: Engine> Session<'a, E> {
         engine: E,
         most_message_bytes: usize,
         stop: &'a Stop,
+        observer: Observer,
     ) -> Self {
         Self {
             client,
@@ -79,6 +84,8 @@ impl<'a, E: Engine> Session<'a, E> {
             settings: HashMap::new(),
             most_message_bytes,
             stop,
+            observer,
+            copying: None,
         }
     }
 
@@ -173,6 +180,78 @@ impl<'a, E: Engine> Session<'a, E> {
         formats: &[i16],
         alone: bool,
     ) -> Step<Outcome> {
+        let entry = self.begins(self.engine.looks(statement))?;
+        let done = self.ran(statement, values, formats, alone);
+        if matches!(done, Ok(Outcome::CopyIn { .. } | Outcome::CopyOut { .. })) {
+            self.copying = Some(entry);
+            return done;
+        }
+        self.ends(&entry, done, observed::rows)
+    }
+
+    fn begins(&self, looks: Looks) -> Step<Entry> {
+        Ok(self.observer.begin(looks, application(&self.settings))?)
+    }
+
+    /// Writes down what a statement did, before the client is told.
+    fn ends<T>(&mut self, entry: &Entry, done: Step<T>, rows: impl Fn(&T) -> u64) -> Step<T> {
+        let lost;
+        let outcome = match &done {
+            Ok(done) => Ok(rows(done)),
+            Err(Halt::Failed(failure)) => Err(failure),
+            Err(Halt::Lost(error)) => {
+                lost = Failure::error(error.sqlstate(), "");
+                Err(&lost)
+            }
+        };
+        let (way, application) = (self.engine.way(), application(&self.settings));
+        let disclosed = || self.engine.disclosed();
+        match self
+            .observer
+            .end(entry, outcome, way, application, disclosed)
+        {
+            Ok(()) => done,
+            Err(error) => Err(Failure::fatal(error.sqlstate(), error.to_string()).into()),
+        }
+    }
+
+    /// Prepares a text; what cannot be is written down as well.
+    pub(crate) fn prepared(
+        &mut self,
+        sql: &str,
+        types: &[u32],
+        name: &str,
+    ) -> Step<Statement<E::Handle>> {
+        let done = self.engine.prepare(sql, types, name);
+        done.or_else(|failure| self.unprepared(failure))
+    }
+
+    /// The columns that a statement would give now. EXPLAIN runs for that, which is written down.
+    pub(crate) fn described(
+        &mut self,
+        statement: &Statement<E::Handle>,
+    ) -> Step<Option<Vec<Column>>> {
+        let looks = self.engine.looks(statement);
+        if looks.kind != "EXPLAIN" {
+            return Ok(self.engine.describe(statement)?);
+        }
+        let entry = self.begins(looks)?;
+        let done = self.engine.describe(statement).map_err(Halt::from);
+        self.ends(&entry, done, |_| 0)
+    }
+
+    pub(crate) fn unprepared<T>(&mut self, failure: Failure) -> Step<T> {
+        let entry = self.begins(Looks::default())?;
+        self.ends(&entry, Err(failure.into()), |_| 0)
+    }
+
+    fn ran(
+        &mut self,
+        statement: &Statement<E::Handle>,
+        values: &Values,
+        formats: &[i16],
+        alone: bool,
+    ) -> Step<Outcome> {
         if let Some(outcome) = self.on_portal(statement)? {
             return Ok(outcome);
         }
@@ -220,12 +299,25 @@ impl<'a, E: Engine> Session<'a, E> {
                 return Ok(());
             }
             Outcome::Done { tag } | Outcome::Rows { tag, .. } => tag,
-            Outcome::CopyIn { format, columns } => self.copy_in(format, columns)?,
-            Outcome::CopyOut { form, columns } => self.copy_out(form, columns)?,
+            Outcome::CopyIn { format, columns } => {
+                let done = self.copy_in(format, columns);
+                self.copied(done)?
+            }
+            Outcome::CopyOut { form, columns } => {
+                let done = self.copy_out(form, columns);
+                self.copied(done)?
+            }
         };
         self.tell_notices()?;
         reply::command_complete(&mut self.client.output, &tag);
         Ok(())
+    }
+
+    fn copied(&mut self, done: Step<String>) -> Step<String> {
+        match self.copying.take() {
+            Some(entry) => self.ends(&entry, done, |tag| observed::counted(tag)),
+            None => done,
+        }
     }
 
     fn sync(&mut self) -> Step<()> {
@@ -242,10 +334,22 @@ impl<'a, E: Engine> Session<'a, E> {
             return Ok(());
         }
         let done: Done<()> = self.engine.end(good);
-        if let Err(failure) = done {
-            self.say(&failure)?;
-            if failure.ends {
-                return Err(failure.into());
+        let shows = done.is_err() || (self.observer.audit.is_some() && self.engine.shows());
+        if shows {
+            let looks = Looks {
+                kind: if good { "COMMIT" } else { "ROLLBACK" }.to_owned(),
+                ..Looks::default()
+            };
+            let entry = self.begins(looks)?;
+            match self.ends(&entry, done.map_err(Halt::from), |()| 0) {
+                Ok(()) => {}
+                Err(Halt::Failed(failure)) => {
+                    self.say(&failure)?;
+                    if failure.ends {
+                        return Err(failure.into());
+                    }
+                }
+                Err(lost) => return Err(lost),
             }
         }
         self.tell_settings()?;
@@ -304,4 +408,8 @@ impl<'a, E: Engine> Session<'a, E> {
         }
         Ok(())
     }
+}
+
+fn application(settings: &HashMap<String, String>) -> &str {
+    settings.get("application_name").map_or("", String::as_str)
 }

@@ -3,12 +3,12 @@
 
 use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
-use crate::proxy_values::{columns, failure, fields, rows};
+use crate::proxy_values::{columns, failure, fields, leak, rows, GivenLeak};
 use crate::proxy_writes::{Ran, Write};
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, CursorUse, CursorVerb, Done, Engine, Failure, Fields, Kind,
-    Outcome, Statement, Values,
+    Canceller, Column, CopyForm, CursorUse, CursorVerb, Disclosed, Done, Engine, Failure, Fields,
+    Kind, Looks, Outcome, Statement, Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -32,6 +32,10 @@ pub(crate) struct Client {
     pub(crate) stamp: u64,
     /// Whether Python has done something since a client came in.
     pub(crate) touched: bool,
+    /// What was disclosed without Python.
+    shown: Disclosed,
+    /// Whether the last statement was run without it.
+    is_direct: bool,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -58,6 +62,8 @@ impl Client {
             wrote: false,
             stamp: 0,
             touched: false,
+            shown: Disclosed::default(),
+            is_direct: false,
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
@@ -114,12 +120,13 @@ type After<'py> = (
 /// A prepared statement: Python's object, and how it runs without Python.
 pub(crate) struct Handle {
     object: Py<PyAny>,
+    looks: Looks,
     known: RefCell<Known>,
 }
 
 /// What runs a statement without Python.
 #[derive(FromPyObject)]
-enum Way {
+enum Direct {
     Read(Py<Read>),
     Pass(Py<Pass>),
     Write(Py<Write>),
@@ -131,7 +138,7 @@ enum Way {
 struct Known {
     generation: u64,
     runs: u32,
-    way: Option<Way>,
+    way: Option<Direct>,
 }
 
 /// A statement is planned with its first run, and what opens its rows is known with its second.
@@ -148,9 +155,13 @@ impl Client {
         let mut known = statement.handle.known.borrow_mut();
         let valid = self.status == b'I' && known.generation == self.generation;
         let ran = match known.way.as_ref().filter(|_| valid)? {
-            Way::Read(read) => return read.get().run(values, formats),
-            Way::Pass(pass) => return pass.get().run(values, formats),
-            Way::Write(write) => write.get().run(values),
+            Direct::Read(read) => return read.get().run(values, formats, &mut self.shown),
+            Direct::Pass(pass) => return pass.get().run(values, formats),
+            Direct::Write(write) => {
+                let ran = write.get().run(values);
+                self.shown.add(write.get().disclosed());
+                ran
+            }
         };
         match ran {
             Ran::Done(done) => {
@@ -189,7 +200,7 @@ impl Client {
         known.way = Python::attach(|py| {
             let handle = statement.handle.object.bind(py);
             let way = self.object.call_method1(py, "way", (handle,)).ok()?;
-            way.extract::<Option<Way>>(py).ok()?
+            way.extract::<Option<Direct>>(py).ok()?
         });
     }
 }
@@ -246,7 +257,9 @@ impl Engine for Client {
         values: &Values,
         formats: &[i16],
     ) -> Done<Outcome> {
-        if let Some(done) = self.known(statement, values, formats) {
+        let known = self.known(statement, values, formats);
+        self.is_direct = known.is_some();
+        if let Some(done) = known {
             return done;
         }
         let done = Python::attach(|py| {
@@ -318,6 +331,41 @@ impl Engine for Client {
         Python::attach(|py| self.call(py, |o| o.call_method0("notifications")?.extract()))
     }
 
+    fn looks(&self, statement: &Statement<Handle>) -> Looks {
+        statement.handle.looks.clone()
+    }
+
+    fn way(&self) -> Way {
+        if self.is_direct {
+            Way::Direct
+        } else {
+            Way::Planned
+        }
+    }
+
+    fn shows(&mut self) -> bool {
+        let disclosed = self.disclosed();
+        self.shown.add(disclosed);
+        !self.shown.is_empty()
+    }
+
+    fn disclosed(&mut self) -> Disclosed {
+        let mut disclosed = std::mem::take(&mut self.shown);
+        if self.is_direct {
+            return disclosed;
+        }
+        let given = Python::attach(|py| {
+            let given = self.object.call_method0(py, "disclosed").ok()?;
+            given.extract::<(Vec<String>, Vec<GivenLeak>)>(py).ok()
+        });
+        let (opened, leaked) = given.unwrap_or_default();
+        disclosed.add(Disclosed {
+            opened,
+            leaked: leaked.into_iter().map(leak).collect(),
+        });
+        disclosed
+    }
+
     fn canceller(&self) -> Arc<dyn Canceller> {
         Arc::clone(&self.canceller) as Arc<dyn Canceller>
     }
@@ -351,6 +399,10 @@ fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle>> {
             ahead,
         }),
         handle: Handle {
+            looks: Looks {
+                kind: prepared.getattr("does")?.extract()?,
+                shape: prepared.getattr("shape")?.extract()?,
+            },
             object: prepared.unbind(),
             known: RefCell::default(),
         },

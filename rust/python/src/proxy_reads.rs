@@ -10,12 +10,12 @@ use crate::postgres_replies::Reply;
 use crate::postgres_values::Given as Sent;
 use crate::proxy_passes::{in_formats, LookedAt};
 use crate::proxy_sources::{GivenSource, Sources};
-use crate::proxy_values::{described, Described};
+use crate::proxy_values::{described, leak, Described, GivenLeak};
 use crate::raw_messages::Given;
 use crate::reserve::{number, Reserve};
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Error, Form, Step, Value};
-use louver_proxy::{Column, Failure, Outcome, Values};
+use louver_proxy::{Column, Disclosed, Failure, Leak, Outcome, Values};
 use louver_trusted::Tag;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,14 +41,16 @@ pub(crate) struct Read {
     shown: Vec<usize>,
     columns: Vec<Column>,
     firm: Vec<bool>,
-    reserves: Vec<Py<Reserve>>,
+    /// What further conditions are taken from, with what one of them leaks.
+    reserves: Vec<(Py<Reserve>, Leak)>,
+    opens: Vec<String>,
 }
 
 #[pymethods]
 impl Read {
     /// A query: what it is sent by and opened with, its guard, the sources of its keys' values, the
-    /// opened columns that are shown with their descriptions and whether they are printed here, and
-    /// the reserves of what it shows the server.
+    /// opened columns that are shown with their descriptions and whether they are printed here, the
+    /// reserves of what it shows the server, and the names of the encrypted columns that it opens.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -60,7 +62,8 @@ impl Read {
         guard: (String, Vec<Sent>),
         sources: Vec<Vec<Vec<GivenSource>>>,
         shown: Vec<(usize, Described, bool)>,
-        reserves: Vec<Py<Reserve>>,
+        reserves: Vec<(Py<Reserve>, GivenLeak)>,
+        opens: Vec<String>,
     ) -> PyResult<Self> {
         let sources = Sources::new(sources, look_up.get())?;
         Ok(Self {
@@ -76,22 +79,37 @@ impl Read {
             firm: shown.iter().map(|item| item.2).collect(),
             columns: shown.iter().map(|item| described(item.1.clone())).collect(),
             shown: shown.iter().map(|item| item.0).collect(),
-            reserves,
+            reserves: reserves
+                .into_iter()
+                .map(|(reserve, given)| (reserve, leak(given)))
+                .collect(),
+            opens,
         })
     }
 }
 
 impl Read {
-    /// The rows of the query with these values; None where Python's way is to be taken. The
-    /// interpreter's lock is not held.
-    pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
+    /// The rows of the query with these values; None where Python's way is to be taken. What was
+    /// opened, and newly shown, is added to `shown`. The interpreter's lock is not held.
+    pub(crate) fn run(
+        &self,
+        values: &Values,
+        formats: &[i16],
+        shown: &mut Disclosed,
+    ) -> Option<Result<Outcome, Failure>> {
         let columns = in_formats(&self.columns, &self.firm, formats)?;
         let tags =
             self.sources
                 .tags(self.ring.get(), self.look_up.get(), &Given::Message(values))?;
         let condition = number((self.number, &tags));
-        if !self.looked_at.is_recent() || !self.reserves.iter().all(|r| r.get().take(condition)) {
+        if !self.looked_at.is_recent() {
             return None;
+        }
+        for (reserve, leak) in &self.reserves {
+            // Also what is left to Python then was counted.
+            if reserve.get().take(condition)? {
+                shown.leak(leak.clone());
+            }
         }
         let constants = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
         let steps = [
@@ -113,7 +131,12 @@ impl Read {
             Err(_) => return None,
         };
         self.looked_at.again();
-        self.opened(&Reply::of(reply), &tags, columns).map(Ok)
+        let outcome = self.opened(&Reply::of(reply), &tags, columns)?;
+        shown.add(Disclosed {
+            opened: self.opens.clone(),
+            leaked: Vec::new(),
+        });
+        Some(Ok(outcome))
     }
 
     fn opened(&self, reply: &Reply, tags: &[Vec<Tag>], columns: Vec<Column>) -> Option<Outcome> {

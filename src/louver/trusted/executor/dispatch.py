@@ -181,6 +181,14 @@ def reworded(
     return language.reworded(context, text, tokens)
 
 
+def permit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
+    """Before a statement runs: whether the session's user may run it."""
+    if context.state.restricted:
+        from louver.trusted.executor.postgres import rights
+
+        rights.require(context, text, tokens)
+
+
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: what its language forbids."""
     if spoken().has_own_statements:

@@ -310,6 +310,7 @@ def _repeated(
     """
 
     def whole() -> Answer:
+        dispatch.permit(context, text, tokens)
         return handler(context, text, tokens, parameters)
 
     if _is_repeatable(context, tokens):

@@ -35,4 +35,5 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return None
     if isinstance(known.form, reading_again.Reader):
         return reading.of(context, wire, prepared, known.form)
-    return direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
+    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
+    return None if change is None else change.write

@@ -103,6 +103,11 @@ class Reach:
         """Whether that is all: not where a function runs what only it knows."""
         return self.read.is_known and not any(map(_hides, self.functions))
 
+    @property
+    def takes_names(self) -> bool:
+        """Whether a function of PostgreSQL's own may read what a text or number names."""
+        return any(function.is_own and _hides(function) for function in self.functions)
+
 
 class PostgresStatements(Statements):
     """By a connection to the binder, and one to the workspace."""
