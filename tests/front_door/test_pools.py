@@ -166,7 +166,7 @@ _REFUSED = (
 def test_what_needs_a_session_is_refused(shared: Door, sql: str) -> None:
     with shared.connect() as con:
         assert _raised(con, sql) == "0A000"
-        with pytest.raises(psycopg.Error, match=r"pool\.session"):
+        with pytest.raises(psycopg.Error, match=r"serve\.session"):
             con.execute(sql)
         assert con.execute("SELECT 1").fetchone() == (1,)
 
@@ -182,7 +182,7 @@ def test_what_clients_send_between_uses_is_not(shared: Door) -> None:
 
 
 def test_wrong_startup_settings_are_refused(shared: Door) -> None:
-    with pytest.raises(psycopg.OperationalError, match=r"pool\.session"):
+    with pytest.raises(psycopg.OperationalError, match=r"serve\.session"):
         shared.connect(options="-c default_transaction_read_only=on")
     with pytest.raises(psycopg.OperationalError, match="DateStyle"):
         shared.connect(options="-c DateStyle=wrong")
