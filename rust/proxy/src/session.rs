@@ -189,12 +189,17 @@ impl<'a, E: Engine> Session<'a, E> {
         self.ends(&entry, done, observed::rows)
     }
 
-    fn begins(&self, looks: Looks) -> Step<Entry> {
+    pub(crate) fn begins(&self, looks: Looks) -> Step<Entry> {
         Ok(self.observer.begin(looks, application(&self.settings))?)
     }
 
     /// Writes down what a statement did, before the client is told.
-    fn ends<T>(&mut self, entry: &Entry, done: Step<T>, rows: impl Fn(&T) -> u64) -> Step<T> {
+    pub(crate) fn ends<T>(
+        &mut self,
+        entry: &Entry,
+        done: Step<T>,
+        rows: impl Fn(&T) -> u64,
+    ) -> Step<T> {
         let lost;
         let outcome = match &done {
             Ok(done) => Ok(rows(done)),
