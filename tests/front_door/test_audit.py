@@ -21,6 +21,7 @@ from louver.trusted.planner.sql.dialect import speaking
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from tests import shared
 from tests.front_door.door import opened
+from tests.front_door.raw import SYNC, Raw, message, parse
 
 _ROWS = 400
 _WORDS = ("zebra", "quagga", "okapi")
@@ -149,3 +150,12 @@ def test_nothing_runs_without_a_line(tmp_path: Path) -> None:
         assert [line["kind"] for line in _lines(path)] == ["SELECT"]
     with pytest.raises(AssertionError, match="audit"), opened("--audit", str(tmp_path)):
         pass
+
+
+def test_what_describe_runs_is_written_down(tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    with opened("--audit", str(path)) as door:
+        con = Raw.opened(door.port, "anna", door.database)
+        assert con.letters(parse("SHOW DateStyle", "s"), message("D", b"Ss\0"), SYNC) == "1tTZI"
+        con.close()
+    assert [line["kind"] for line in _lines(path)] == ["SHOW"]

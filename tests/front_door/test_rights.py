@@ -149,7 +149,7 @@ class _Texts:
         returning = f" RETURNING {draw.choice(('*', *columns))}" if draw.random() < 0.4 else ""
         column = draw.choice(columns[1:])
         value = "'x9'" if column in "xw" else str(draw.randint(1, 12))
-        kind = draw.randrange(6)
+        kind = draw.randrange(7)
         if kind == 0:
             return f"INSERT INTO {table} (id, {column}) VALUES ({number}, {value}){returning}"
         if kind == 1:
@@ -161,11 +161,17 @@ class _Texts:
             )
         if kind == 2:
             return f"INSERT INTO {table} (id, {column}) SELECT {number} + id, {column} FROM {table}"
-        where = f" WHERE {self.condition(table, table)}" if draw.random() < 0.8 else ""
         if kind == 3:
+            other = "b" if table == "a" else "a"
+            return (
+                f"MERGE INTO {table} AS t USING {other} AS s ON s.id = t.id AND"
+                f" {self.condition(other, 's')} WHEN MATCHED THEN UPDATE SET {column} = {value}"
+            )
+        where = f" WHERE {self.condition(table, table)}" if draw.random() < 0.8 else ""
+        if kind == 4:
             where = where or f" WHERE {table}.id > 90"
             return f"DELETE FROM {table}{where} AND {table}.id > 90{returning}"
-        if kind == 4:
+        if kind == 5:
             return f"UPDATE {table} SET {column} = {value}{where}{returning}"
         return f"UPDATE {table} SET {column} = {column}{where}{returning}"
 

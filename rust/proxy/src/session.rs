@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::message::Request;
 use crate::observed::{self, Entry, Looks, Observer};
 use crate::portals::Portals;
-use crate::reply::{self, Column};
+use crate::reply;
 use crate::socket::{Client, Ready};
 use crate::stop::Stop;
 use std::collections::HashMap;
@@ -189,12 +189,17 @@ impl<'a, E: Engine> Session<'a, E> {
         self.ends(&entry, done, observed::rows)
     }
 
-    fn begins(&self, looks: Looks) -> Step<Entry> {
+    pub(crate) fn begins(&self, looks: Looks) -> Step<Entry> {
         Ok(self.observer.begin(looks, application(&self.settings))?)
     }
 
     /// Writes down what a statement did, before the client is told.
-    fn ends<T>(&mut self, entry: &Entry, done: Step<T>, rows: impl Fn(&T) -> u64) -> Step<T> {
+    pub(crate) fn ends<T>(
+        &mut self,
+        entry: &Entry,
+        done: Step<T>,
+        rows: impl Fn(&T) -> u64,
+    ) -> Step<T> {
         let lost;
         let outcome = match &done {
             Ok(done) => Ok(rows(done)),
@@ -224,20 +229,6 @@ impl<'a, E: Engine> Session<'a, E> {
     ) -> Step<Statement<E::Handle>> {
         let done = self.engine.prepare(sql, types, name);
         done.or_else(|failure| self.unprepared(failure))
-    }
-
-    /// The columns that a statement would give now. EXPLAIN runs for that, which is written down.
-    pub(crate) fn described(
-        &mut self,
-        statement: &Statement<E::Handle>,
-    ) -> Step<Option<Vec<Column>>> {
-        let looks = self.engine.looks(statement);
-        if looks.kind != "EXPLAIN" {
-            return Ok(self.engine.describe(statement)?);
-        }
-        let entry = self.begins(looks)?;
-        let done = self.engine.describe(statement).map_err(Halt::from);
-        self.ends(&entry, done, |_| 0)
     }
 
     pub(crate) fn unprepared<T>(&mut self, failure: Failure) -> Step<T> {
