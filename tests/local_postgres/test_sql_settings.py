@@ -223,4 +223,7 @@ def test_set_config_takes_a_path_as_it_stands_there(twin: PostgresTwin) -> None:
         "SELECT set_config('search_path', 'x', true)", "SHOW search_path",
         "SELECT set_config('application_name', 'x', true)", "SHOW application_name",
         "SELECT set_config('DateStyle', 'sql', true)", "SELECT set_config('nothing', 'x', true)",
+        "SELECT set_config('search_path', ' ', false)",
+        "CREATE SCHEMA made CREATE TABLE abc (a int ENC) CREATE VIEW v AS SELECT a FROM abc",
+        "SELECT * FROM made.v", "SHOW search_path", "DROP SCHEMA made CASCADE",
     )  # fmt: skip

@@ -235,6 +235,7 @@ def test_deferrable_rules_are_checked_at_the_end_of_a_statement(twin: PostgresTw
     ):
         twin.run(sql)
     twin.run("BEGIN")
+    twin.run("INSERT INTO c VALUES (2, 2), (NULL, 2)")
     for sql in ("INSERT INTO c VALUES (9, 2)", "SET CONSTRAINTS ALL DEFERRED"):
         twin.run("SAVEPOINT s")
         own = twin.on_louver(sql)

@@ -129,7 +129,7 @@ impl Server {
         let pooled = pool.pooled();
         let serving = Serving::new(&addresses, pool, options, most_clients, Arc::clone(&stop))
             .map_err(raised)?;
-        let monitored = monitored(&serving, monitor, audit, &stop)?;
+        let monitored = monitored(&serving, monitor, (audit, Arc::clone(&pooled)), &stop)?;
         let named = |address: &SocketAddr| (address.ip().to_string(), address.port());
         Ok(Self {
             pool: pooled,
@@ -205,13 +205,13 @@ type GivenMonitor = ((String, Option<u16>), Py<PyAny>);
 fn monitored(
     serving: &Serving<Pool<Opening>>,
     given: Option<GivenMonitor>,
-    audit: Option<Arc<Audit>>,
+    (audit, pool): (Option<Arc<Audit>>, Arc<dyn Pooled>),
     stop: &Arc<Stop>,
 ) -> PyResult<Vec<SocketAddr>> {
     let Some((own_address, well)) = given else {
         return Ok(Vec::new());
     };
-    let own = Box::new(Monitoring(well, audit));
+    let own = Box::new(Monitoring(well, audit, pool));
     let monitor = Monitor::new(
         &address(own_address),
         serving.counts(),
@@ -224,8 +224,8 @@ fn monitored(
     Ok(addresses)
 }
 
-/// What Python says of the server behind, and the audit.
-struct Monitoring(Py<PyAny>, Option<Arc<Audit>>);
+/// What Python says of the server behind, the audit, and the pool.
+struct Monitoring(Py<PyAny>, Option<Arc<Audit>>, Arc<dyn Pooled>);
 
 impl Monitored for Monitoring {
     fn is_well(&self) -> bool {
@@ -238,7 +238,12 @@ impl Monitored for Monitoring {
     fn numbers(&self) -> Vec<(&'static str, &'static str, &'static str, u64)> {
         let (blocks, conditions) = reserve::counts();
         let lines = self.1.as_ref().map_or(0, |audit| audit.lines());
+        let (sessions, idle, waiting) = self.2.counts();
+        let gauge = |name, help, value: usize| (name, "gauge", help, value as u64);
         vec![
+            gauge("pool_sessions", "Sessions of the pool.", sessions),
+            gauge("pool_idle", "Those that no client has.", idle),
+            gauge("pool_waiting", "Clients that wait for one.", waiting),
             (
                 "audit_lines_total",
                 "counter",

@@ -15,11 +15,13 @@ use crate::reserve::{number, Reserve};
 use crate::sealed_rows::{RowForm, SealedRow};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
 use louver_postgres::Value;
 use louver_proxy::{Disclosed, Leak};
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How a change finds the rows that have certain keys, and what that shows the server.
@@ -182,13 +184,15 @@ impl Chosen {
     }
 }
 
-/// What is known of a column's values: whether NULL is among them, and least and largest.
-type Bounds = (bool, Option<(i128, i128)>);
+/// What is known of a column's values: whether NULL is among them, least and largest, and the marks
+/// of all, where they are few.
+type Bounds = (bool, Option<(i128, i128)>, Option<HashSet<String>>);
 
 /// How a new row is made and sealed.
 #[pyclass(frozen, module = "louver._rust.proxy")]
 pub(crate) struct NewRow {
     terms: Vec<Term>,
+    types: Vec<DataType>,
     bounds: Vec<Bounds>,
     form: Py<RowForm>,
     /// The places of the columns that are sealed, and of those that are stored as they are.
@@ -218,6 +222,7 @@ impl NewRow {
         let terms = terms.into_iter().map(|term| Term::new(term, width));
         Ok(Self {
             terms: terms.collect::<PyResult<_>>()?,
+            types: types.iter().map(|t| t.0.data_type().clone()).collect(),
             bounds,
             form,
             places,
@@ -247,7 +252,8 @@ impl NewRow {
         let row = changed(&self.terms, old.unwrap_or(&nothing), given);
         let row = row.filter(|row| row.len() == self.bounds.len());
         let row = row.ok_or(Unmade::Values)?;
-        if !row.iter().zip(&self.bounds).all(is_within) {
+        let mut known = row.iter().zip(self.types.iter().zip(&self.bounds));
+        if !known.all(|(value, (type_, bounds))| is_within(value, type_, bounds)) {
             return Err(Unmade::Values);
         }
         let of = |places: &[usize]| {
@@ -263,9 +269,17 @@ impl NewRow {
     }
 }
 
-fn is_within((value, (has_null, limits)): (&Raw, &Bounds)) -> bool {
+fn is_within(value: &Raw, type_: &DataType, (has_null, limits, seen): &Bounds) -> bool {
+    if *value == Raw::Null {
+        return *has_null;
+    }
+    if let Some(seen) = seen {
+        let mark = value.mark(type_);
+        if !mark.is_some_and(|mark| seen.contains(&mark)) {
+            return false;
+        }
+    }
     match (value, limits) {
-        (Raw::Null, _) => *has_null,
         (Raw::Whole(value), Some((least, most))) => (least..=most).contains(&value),
         (_, Some(_)) => false,
         (_, None) => true,

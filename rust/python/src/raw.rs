@@ -13,6 +13,7 @@ use arrow_array::{
     StringArray, TimestampMicrosecondArray,
 };
 use arrow_schema::{DataType, TimeUnit};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// A value. It has no `Debug`: it may be a secret.
@@ -77,6 +78,32 @@ impl Raw {
         })
     }
 
+    /// What a column of few values is known to have it by: the begin of a hash of what Python prints
+    /// of it (`executor/cardinality.py`); None where only Python tells.
+    pub(crate) fn mark(&self, data_type: &DataType) -> Option<String> {
+        let printed = match (self, data_type) {
+            (Self::Truth(value), _) => if *value { "True" } else { "False" }.to_owned(),
+            (Self::Whole(value), DataType::Decimal128(_, scale)) => {
+                format!("Decimal('{}')", decimal(*value, *scale)?)
+            }
+            (Self::Whole(value), _) => value.to_string(),
+            (Self::Text(value), _) => {
+                let plain =
+                    |byte: u8| matches!(byte, b' '..=b'~') && byte != b'\\' && byte != b'\'';
+                value.bytes().all(plain).then_some(())?;
+                format!("'{value}'")
+            }
+            _ => return None,
+        };
+        let hash = Sha256::digest(printed);
+        Some(
+            hash.iter()
+                .take(8)
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        )
+    }
+
     /// The value as a column of one row; None where it is not of this type.
     pub(crate) fn array(&self, data_type: &DataType) -> Option<ArrayRef> {
         Some(match (self, data_type) {
@@ -105,6 +132,16 @@ impl Raw {
     }
 }
 
+/// A decimal as Python prints it, if that is without an exponent.
+fn decimal(unscaled: i128, scale: i8) -> Option<String> {
+    let scale = usize::try_from(scale).ok().filter(|scale| *scale <= 6)?;
+    let digits = format!("{:0width$}", unscaled.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let sign = if unscaled < 0 { "-" } else { "" };
+    let point = if scale > 0 { "." } else { "" };
+    Some(format!("{sign}{whole}{point}{fraction}"))
+}
+
 fn whole(value: i128, data_type: &DataType) -> Option<ArrayRef> {
     Some(match data_type {
         DataType::Int16 => Arc::new(Int16Array::from(vec![i16::try_from(value).ok()?])),
@@ -123,4 +160,79 @@ fn whole(value: i128, data_type: &DataType) -> Option<ArrayRef> {
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The marks are Python's: `sha256(repr(value).encode()).hexdigest()[:16]`.
+    #[test]
+    fn marks_are_those_of_python() {
+        let known = [
+            (Raw::Whole(7), DataType::Int32, "7902699be42c8a8e"),
+            (Raw::Whole(-7), DataType::Int64, "a770d3270c9dcded"),
+            (Raw::Truth(true), DataType::Boolean, "3cbc87c7681f34db"),
+            (
+                Raw::Text("GC x".to_owned()),
+                DataType::Utf8,
+                "22a2d0eefcff35bf",
+            ),
+            (
+                Raw::Whole(5),
+                DataType::Decimal128(12, 2),
+                "8c7d1761b4962a66",
+            ),
+            (
+                Raw::Whole(-1250),
+                DataType::Decimal128(12, 2),
+                "fca328cb3654cbef",
+            ),
+            (
+                Raw::Whole(0),
+                DataType::Decimal128(12, 2),
+                "0659b4e59d8fd6cc",
+            ),
+            (
+                Raw::Whole(1),
+                DataType::Decimal128(12, 6),
+                "4050847d20660d69",
+            ),
+            (
+                Raw::Whole(12),
+                DataType::Decimal128(12, 0),
+                "efb83357d8a64766",
+            ),
+        ];
+        for (value, data_type, mark) in known {
+            assert_eq!(value.mark(&data_type).as_deref(), Some(mark));
+        }
+        for text in ["it's", "\\", "ä", "\n"] {
+            assert_eq!(Raw::Text(text.to_owned()).mark(&DataType::Utf8), None);
+        }
+        let small = DataType::Decimal128(12, 7);
+        assert_eq!(Raw::Whole(1).mark(&small), None);
+    }
+
+    #[test]
+    fn values_come_back_from_arrow() {
+        let known = [
+            (Raw::Whole(-7), DataType::Int16),
+            (Raw::Whole(7), DataType::Date32),
+            (Raw::Whole(1250), DataType::Decimal128(12, 2)),
+            (Raw::Double(-0.0), DataType::Float64),
+            (Raw::Bytes(vec![0; 16]), DataType::FixedSizeBinary(16)),
+            (Raw::Null, DataType::Utf8),
+        ];
+        for (value, data_type) in known {
+            let column = value.array(&data_type);
+            let back = column.and_then(|column| Raw::of(&column, 0));
+            assert!(back.is_some_and(|back| back == value), "{data_type}");
+        }
+        assert!(Raw::Whole(1 << 15).array(&DataType::Int16).is_none());
+        assert!(Raw::Whole(1000)
+            .array(&DataType::Decimal128(3, 0))
+            .is_none());
+        assert!(Raw::Truth(true).array(&DataType::Int16).is_none());
+    }
 }

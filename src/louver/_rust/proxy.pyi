@@ -107,7 +107,7 @@ class NewRow:
         cls,
         terms: Sequence[Any],
         types: Sequence[Any],
-        bounds: Sequence[tuple[bool, tuple[int, int] | None]],
+        bounds: Sequence[tuple[bool, tuple[int, int] | None, frozenset[str] | None]],
         form: RowForm,
         places: tuple[Sequence[int], Sequence[int]],
         numbers: RowNumbers,

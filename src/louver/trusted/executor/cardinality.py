@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.seen_values import MANY, MOST_SEEN
-from louver.trusted.vault.types import code_domain
+from louver.trusted.vault.types import code_domain, decimal_width
 
 _SHOWN = ("equality", "order")
 _FIRST = 512
@@ -42,8 +43,19 @@ def _marks(values: pa.ChunkedArray) -> list[str]:
     if pa.types.is_temporal(combined.type) and not pa.types.is_interval(combined.type):
         # An infinite date is none of Python's.
         combined = combined.view(pa.int32() if combined.type.bit_width == 32 else pa.int64())
-    sample = combined.slice(0, MOST_SEEN + 1).to_pylist()
-    return [hashlib.sha256(repr(value).encode()).hexdigest()[:16] for value in sample]
+    return list(map(_mark, combined.slice(0, MOST_SEEN + 1).to_pylist()))
+
+
+def _mark(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+
+
+def has_seen(column: Column, value: object) -> bool:
+    """Whether a raw value (`raw_rows`) is one of the few that a column is known to have."""
+    width = decimal_width(column.type)
+    if width is not None and type(value) is int:
+        value = Decimal(value).scaleb(-width[1])
+    return _mark(value) in column.seen
 
 
 def warned(facts: Iterable[Fact], catalog: Catalog) -> list[str]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 from louver.trusted.executor import point_reads, repeated
@@ -19,10 +20,12 @@ _MOST = (1 << 63) - 1
 
 def basis(context: Context) -> tuple[object, ...]:
     """What such a statement relies on, as it is now."""
-    catalog = context.catalog
+    catalog, engine = context.catalog, context.engine
+    # A process that was forked has numbers of rows of its own.
     return (
         id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
-        repeated.is_alone(context), id(getattr(context.engine, "session", None)),
+        repeated.is_alone(context), context.state.writable, context.state.only_reads, os.getpid(),
+        id(getattr(engine, "session", None)), getattr(engine, "limits", None),
     )  # fmt: skip
 
 

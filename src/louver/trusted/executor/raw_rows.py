@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from louver.trusted.executor import cardinality
 from louver.trusted.executor.answer import Answer
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.recipes import Recipe
@@ -78,27 +79,25 @@ def fits(parts: Parts, table: Table, values: Sequence[object]) -> bool:
 
 def _is_within(column: Column, value: object) -> bool:
     """See `server_rows._is_within`."""
-    known = bounds(column)
-    if known is None:
+    has_null, limits, seen = bounds(column)
+    if value is None:
+        return has_null
+    if seen is not None and not cardinality.has_seen(column, value):
         return False
-    has_null, limits = known
-    if value is None or limits is None:
-        return has_null or value is not None
-    return type(value) is int and limits[0] <= value <= limits[1]
+    return limits is None or (type(value) is int and limits[0] <= value <= limits[1])
 
 
-def bounds(column: Column) -> tuple[bool, tuple[int, int] | None] | None:
-    """Whether NULL adds nothing to what is known of a column, and least and largest raw value that
-    do not, of a type that has such; None where any value may.
+def bounds(column: Column) -> tuple[bool, tuple[int, int] | None, frozenset[str] | None]:
+    """Whether NULL adds nothing to what is known of a column; least and largest raw value that do
+    not, of a type that has such; and the marks of its values, where it has few.
     """
-    if column.encrypted and column.seen != [MANY]:
-        return None
+    seen = frozenset(column.seen) if column.encrypted and column.seen != [MANY] else None
     if not can_share(column.type):
-        return column.has_null, None
+        return column.has_null, None, seen
     least, most = column.minimum, column.maximum
     if least is None or most is None:
-        return column.has_null and not column.encrypted, (1, 0)
-    return column.has_null, (least, most)
+        return column.has_null and not column.encrypted, (1, 0), seen
+    return column.has_null, (least, most), seen
 
 
 def append(parts: Parts, table: Table, row: RawRow) -> bool:

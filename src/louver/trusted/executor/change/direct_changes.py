@@ -25,6 +25,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Ledger
 from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Table
+from louver.trusted.vault.epochs import COUNTER_BITS
 from louver.trusted.vault.facts import Fact, with_condition
 from louver.trusted.vault.types import value_range
 from louver.wire.messages import Statement
@@ -42,6 +43,15 @@ class _Tables:
 
     numbers: Any = field(default_factory=lambda: native.module().proxy.RowNumbers())
     growth: dict[int, Any] = field(default_factory=dict)
+    _epoch: int = -1
+
+    def numbers_of(self, context: Context, epoch: int) -> Any:
+        """Numbers of this epoch, which is the session's now."""
+        if self.numbers.left() < _BLOCK // 2 or self._epoch != epoch:
+            first = context.row_ids.take(_BLOCK, context.catalog)[0].as_py()
+            self.numbers.begin(first, _BLOCK)
+            self._epoch = first >> COUNTER_BITS
+        return self.numbers
 
     def of(self, context: Context, table: Table) -> Any:
         """Where the rows of a table are counted."""
@@ -269,7 +279,7 @@ def _new_row(context: Context, table: Table, terms: Sequence[_GivenTerm]) -> tup
     bounds = [raw_rows.bounds(column) for column in table.columns]
     if table.counted or table.kept or not getattr(context.engine, "takes_rows", False):
         return None
-    if not context.columns.recipes.seals_rows(table) or None in bounds:
+    if not context.columns.recipes.seals_rows(table):
         return None
     recipe = context.columns.recipes.of(table)
     types = [context.local.arrow_field(column.type).type for column in table.columns]
@@ -280,12 +290,11 @@ def _new_row(context: Context, table: Table, terms: Sequence[_GivenTerm]) -> tup
     sealed = context.columns.keyring.seal_raw(recipe, nothing, number)
     if sealed is None:
         return None
-    known = context.state.cache(_Tables).numbers
-    if known.left() < _BLOCK // 2:
-        numbers = context.row_ids.take(_BLOCK, context.catalog)
-        known.begin(numbers[0].as_py(), _BLOCK)
+    numbers = context.state.cache(_Tables).numbers_of(context, number >> COUNTER_BITS)
     try:
-        row = native.module().proxy.NewRow(terms, types, bounds, recipe.form, recipe.places, known)
+        row = native.module().proxy.NewRow(
+            terms, types, bounds, recipe.form, recipe.places, numbers
+        )
     except ValueError:
         return None  # a column is of a type whose values are not taken so
     return sealed, row

@@ -85,9 +85,8 @@ def keep_judged(
     direct = direct_changes.Direct(table.key, form, len(text.parameters))
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
-        return direct.run(context, parameters) or _learnt(
-            context, direct, _inserted(context, table.key, form, parameters)
-        )
+        answer = direct.run(context, parameters)
+        return answer or _learnt(context, direct, _inserted(context, table.key, form, parameters))
 
     repeated.keep(context, text, table, again, alone=True, form=form)
 
@@ -145,9 +144,8 @@ def keep_change(
     direct = direct_changes.Direct(table.key, item, len(text.parameters))
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
-        return direct.run(context, parameters) or _learnt(
-            context, direct, _changed(context, table.key, item, parameters)
-        )
+        answer = direct.run(context, parameters)
+        return answer or _learnt(context, direct, _changed(context, table.key, item, parameters))
 
     repeated.keep(context, text, table, again, form=item)
 

@@ -196,12 +196,15 @@ def _changed(
         for table in tables_named(context.catalog, words)
     }
     if context.in_transaction:
-        if home.temporary.deferrable()[1] and keyword(tokens[0].text) not in _DEFINES:
-            # Each statement is a transaction of the local engine, at whose end all is checked.
-            statement = "A change of TEMP tables with rules INITIALLY DEFERRED in a transaction"
-            raise errors.make("sql.unsupported", statement=statement)
         home.temporary.keep()
-    rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
+    try:
+        rows = home.finish(answers, text.home, home_values(text, parameters), keeps=True)
+    except errors.IntegrityError as error:
+        if not (context.in_transaction and home.temporary.deferrable()[1]):
+            raise
+        # Each statement is a transaction of the local engine, at whose end all is checked.
+        statement = "Breaking a rule of a TEMP table in a transaction, where some are DEFERRED,"
+        raise errors.make("sql.unsupported", statement=statement) from error
     transaction.keep_sequences(context, [*tokens, *definitions])
     before = home.temporary.names
     if keyword(tokens[0].text) in _DEFINES:

@@ -64,7 +64,9 @@ def create(
     with _together(context):
         _run(context, _cut(text, tokens[: starts[0]]))
         (path,) = context.local.ask_schema("SHOW search_path").column(0).to_pylist()
-        given.put(context, given.PATH, ", ".join(filter(None, (quoted(schema), path))), local=True)
+        # A path of blanks names no schema.
+        within = ", ".join((quoted(schema), path)) if path.strip() else quoted(schema)
+        given.put(context, given.PATH, within, local=True)
         for _, sql in sorted(elements, key=lambda element: element[0]):
             _run(context, sql)
         given.restore(context, before)

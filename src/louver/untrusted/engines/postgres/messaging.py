@@ -78,6 +78,11 @@ class Messaging(ABC):
         if self.in_transaction and self._begun:
             self._send(f"SET LOCAL {name} = {self._within(name)}", (), writes=False)
 
+    @property
+    def limits(self) -> tuple[tuple[str, str], ...]:
+        """Limits that the user has set."""
+        return tuple(self._limits.items())
+
     def _limits_within(self) -> list[Step]:
         """What a transaction begins with."""
         names = {"lock_timeout", *self._limits, *self._known}

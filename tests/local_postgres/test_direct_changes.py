@@ -1,0 +1,143 @@
+"""Changes that the compiled module does in one call: what they rely on, and leave behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import louver
+from louver import errors
+from louver.trusted.executor import direct
+from louver.trusted.executor.change import direct_changes
+from louver.trusted.vault.epochs import COUNTER_BITS
+from tests import shared
+from tests.postgres import servers
+
+pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
+_INSERT, _UPDATE = "INSERT INTO k VALUES ($1, $2)", "UPDATE k SET n = n + $1 WHERE id = $2"
+
+
+@pytest.fixture
+def con(tmp_path: Any) -> Iterator[Any]:
+    """A connection with a table of a few hundred rows: of fewer all are read."""
+    url = servers.database_url(f"direct_{tmp_path.name}".replace("-", "_"))
+    keys = str(shared.key_file())
+    with louver.connect(url, keys=keys, profile="cryptdb", language="postgres") as con:
+        con.execute("CREATE TABLE k (id bigint ENC PRIMARY KEY, n bigint ENC)")
+        con.execute("INSERT INTO k SELECT i, i FROM generate_series(1, 300) AS g(i)")
+        yield con
+
+
+def _context(con: Any) -> Any:
+    return con._session.context
+
+
+def _numbers(con: Any) -> list[int]:
+    """The ids of rows, as the server has them."""
+    engine = _context(con).engine
+    _, _, arrays = engine.session.run([("SELECT row_id FROM public.k ORDER BY row_id", [])])[0]
+    return list(arrays[0].to_pylist())
+
+
+def _known(con: Any) -> Any:
+    """The changes that were done so."""
+    done = list[int]()
+    engine = _context(con).engine
+    before = engine.applied
+
+    def applied(write: Any, parameters: Any) -> Any:
+        result = before(write, parameters)
+        done.append(result[0])
+        return result
+
+    engine.applied = applied
+    return done
+
+
+def test_they_are_done_and_counted(con: Any) -> None:
+    """After a few runs; rows are counted as those of any other way."""
+    done = _known(con)
+    for number in range(400, 440):
+        con.execute(_INSERT, [number, 1])
+    # The first conditions of the ledger are counted one by one, by the general way.
+    for number in range(200):
+        con.execute(_UPDATE, [3 - 2 * (number % 2), 7])
+    con.execute("DELETE FROM k WHERE id = $1", [400])
+    assert len([count for count in done if count == 1]) > 100
+    assert con.execute("SELECT n FROM k WHERE id = 7").fetchall() == [(407,)]
+    assert con.execute("SELECT count(*) FROM k").fetchall() == [(339,)]
+    assert next(iter(_context(con).catalog.tables.values())).row_count == 339
+    assert con.execute(_UPDATE, [2, 400]).rowcount == 0
+
+
+def test_no_number_is_given_twice(con: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was forked has numbers of its own, or two rows would bear the same."""
+    done = _known(con)
+    for number in range(400, 410):
+        con.execute(_INSERT, [number, 1])
+    assert sum(done) > 5
+    monkeypatch.setattr(os, "getpid", lambda: 1 << 20)
+    for number in range(410, 420):
+        con.execute(_INSERT, [number, 1])
+    assert sum(done) > 12
+    numbers = _numbers(con)
+    assert len({*numbers}) == len(numbers) == 320
+    assert len({number >> COUNTER_BITS for number in numbers}) == 2
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET lock_timeout = '123ms'", "SET search_path TO public", "CREATE TABLE other (a int)",
+        "SET default_transaction_read_only TO on", "CREATE TEMP TABLE t (a int)",
+    ],
+)  # fmt: skip
+def test_what_it_relies_on_is_looked_at(con: Any, sql: str) -> None:
+    """Statements that change it."""
+    before = direct.basis(_context(con))
+    con.execute(sql)
+    assert direct.basis(_context(con)) != before
+
+
+def test_a_session_that_only_reads_changes_nothing(con: Any) -> None:
+    """Whatever it did before."""
+    for number in range(400, 406):
+        con.execute(_INSERT, [number, 1])
+    con.execute("SET default_transaction_read_only TO on")
+    with pytest.raises(errors.Error):
+        con.execute(_INSERT, [500, 1])
+    con.execute("SET default_transaction_read_only TO off")
+    con.execute(_INSERT, [500, 1])
+
+
+def test_keys_that_are_there_raise_postgres_own_error(con: Any) -> None:
+    """And nothing stays open."""
+    for number in range(400, 406):
+        con.execute(_INSERT, [number, 1])
+    for _ in range(3):
+        with pytest.raises(errors.IntegrityError, match="k_pkey"):
+            con.execute(_INSERT, [7, 1])
+    con.execute(_INSERT, [500, 1])
+    assert direct_changes.of(_context(con), ("public", "k"), None, ()) is None
+
+
+def test_columns_of_few_values_take_those_that_they_have(con: Any) -> None:
+    """A value that is new to such a column is counted first, so another way stores it."""
+    con.execute("CREATE TABLE few (id bigint ENC PRIMARY KEY, b boolean ENC, c text ENC)")
+    con.execute(
+        "INSERT INTO few SELECT i, i % 2 = 0, 'c' || i % 3 FROM generate_series(1, 300) AS g(i)"
+    )
+    done, sql = _known(con), "INSERT INTO few VALUES ($1, $2, $3)"
+    for number in range(400, 420):
+        con.execute(sql, [number, number % 2 == 0, "c1"])
+    known = len([count for count in done if count == 1])
+    assert known > 15
+    for number in range(420, 424):
+        con.execute(sql, [number, True, f"new {number}"])
+    assert len([count for count in done if count == 1]) == known
+    column = next(t for t in _context(con).catalog.tables.values() if t.name == "few").column("c")
+    assert column.cardinality() == 7
+    assert con.execute("SELECT count(*) FROM few WHERE c = 'c1'").fetchall() == [(120,)]
