@@ -15,13 +15,16 @@ import psycopg
 import pytest
 
 import louver
-from louver.trusted.apps.pgproxy import audited
+from louver.trusted.apps.pgproxy import audited, status
+from louver.trusted.apps.pgproxy.client import Client
+from louver.trusted.client import connect
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import speaking
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 from tests import shared
 from tests.front_door.door import opened
 from tests.front_door.raw import SYNC, Raw, message, parse
+from tests.postgres import servers
 
 _ROWS = 400
 _WORDS = ("zebra", "quagga", "okapi")
@@ -159,3 +162,85 @@ def test_what_describe_runs_is_written_down(tmp_path: Path) -> None:
         assert con.letters(parse("SHOW DateStyle", "s"), message("D", b"Ss\0"), SYNC) == "1tTZI"
         con.close()
     assert [line["kind"] for line in _lines(path)] == ["SHOW"]
+
+
+_OPENED = {
+    "SELECT s FROM k WHERE id = %s": ["k.id", "k.s"],
+    "INSERT INTO k VALUES (%s, %s)": [],
+    "UPDATE k SET s = %s WHERE id = %s": ["k.id", "k.s"],
+    "DELETE FROM k WHERE id = %s": ["k.id"],
+    "SELECT a FROM p WHERE id = %s": [],
+}
+
+
+@pytest.mark.parametrize("pool", ["session", "transaction"])
+def test_ways_without_python_have_lines(tmp_path: Path, pool: str) -> None:
+    """Each with the columns that it opened, and what it took of the ledger's reserves."""
+    path, monitor, draw = tmp_path / "audit", str(tmp_path / "monitor"), random.Random(5)
+    words = ("--audit", str(path), "--metrics", monitor, "--pool", pool, "--pool-size", "1")
+    with opened(*words) as door, door.connect() as con:
+        con.execute("CREATE TABLE k (id bigint ENC PRIMARY KEY, s text ENC)")
+        con.execute("CREATE TABLE p (id bigint PRIMARY KEY, a text)")
+        con.execute("INSERT INTO k SELECT i, 's' || i FROM generate_series(1, 500) AS g(i)")
+        con.execute("INSERT INTO p SELECT i, 'a' FROM generate_series(1, 500) AS g(i)")
+        before = len(_lines(path))
+        for sql in _OPENED:
+            first = len(_lines(path))
+            direct = status.state_of((monitor, None))["direct_total"]
+            for turn in range(60):
+                values: list[object] = [1000 + turn if "INSERT" in sql else draw.randint(1, 400)]
+                if "INSERT" in sql:
+                    values.append("okapi")
+                elif "UPDATE" in sql:
+                    values.insert(0, f"zebra{turn}")
+                con.execute(sql, values, prepare=True)
+            lines = [line for line in _lines(path)[first:] if line["event"] == "ends"]
+            assert len(lines) == 60, sql
+            assert {line["state"] for line in lines} == {"00000"}
+            assert status.state_of((monitor, None))["direct_total"] >= direct + 20, sql
+            # Rows that are not there open nothing.
+            assert {tuple(line["opened"]) for line in lines[10:]} <= {tuple(_OPENED[sql]), ()}, sql
+            assert any(line["opened"] == _OPENED[sql] for line in lines[10:]), sql
+            leaks: Counter[str] = Counter()
+            for line in lines[10:]:
+                leaks.update({leak["kind"]: leak["count"] for leak in line["leaked"]})
+            assert bool(leaks) == bool(_OPENED[sql]), (sql, leaks)
+        leaked: Counter[tuple[str, ...]] = Counter()
+        for line in _lines(path)[before:]:
+            for leak in line.get("leaked", ()):
+                leaked[(leak["kind"], *leak["columns"])] += leak["count"]
+        with louver.connect(door.url, keys=str(shared.key_file())) as own:
+            known = own.leakage().arrow().to_pylist()
+    recorded: Counter[tuple[str, ...]] = Counter()
+    for fact in known:
+        names = [f"{fact['table_name']}.{name}" for name in fact["columns"]]
+        key = (fact["kind"], *(names or [fact["table_name"]]))
+        recorded[key] += fact["conditions"] or 1
+    assert all(count <= recorded[key] for key, count in leaked.items()), (leaked, recorded)
+    assert not any(word in path.read_text() for word in _WORDS)
+
+
+def test_changes_in_one_call_say_what_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where Python runs them."""
+    url = servers.database_url("door_audit")
+    client = Client(connect.open_session(url, str(shared.key_file()), "cryptdb"))
+    engine: Any = client._context.engine
+    calls, run = list[object](), engine.applied
+    monkeypatch.setattr(engine, "applied", lambda *given: calls.append(given) or run(*given))
+    try:
+        for sql in (
+            "CREATE TABLE k (id bigint ENC PRIMARY KEY, s text ENC)",
+            "INSERT INTO k SELECT i, 's' || i FROM generate_series(1, 500) AS g(i)",
+        ):
+            client.run(client.prepare(sql, []), [], [], [])
+        prepared = client.prepare("UPDATE k SET s = $1 WHERE id = $2", [])
+        client.disclosed()
+        for turn in range(12):
+            client.run(prepared, [b"w%d" % turn, b"%d" % (turn + 1)], [0, 0], [])
+            opened, leaked = client.disclosed()
+            assert opened == ["k.id", "k.s"]
+            assert {kind for _, _, kind, _ in leaked} >= {"rows"}, leaked
+        assert len(calls) > 2
+    finally:
+        client.close()
+        servers.drop_databases()

@@ -304,7 +304,7 @@ def test_other_texts_grant_nothing(text: str) -> None:
         parsed(text)
 
 
-def _command(*words: str, text: str = "") -> str:
+def command(*words: str, text: str = "") -> str:
     done = subprocess.run(
         [sys.executable, "-m", "louver.trusted.apps.cli", "serve", "pg", *words], input=text,
         capture_output=True, text=True, check=True, cwd=root(),
@@ -316,12 +316,12 @@ def test_by_the_file_of_users(tmp_path: Path) -> None:
     """Through a door: by the line of the user, in both protocols, and beside a user who may all."""
     path = tmp_path / "users"
     for name in ("full", "clerk", "nobody", "louver"):
-        _command("--users", str(path), "--add-user", name, text="secret\n")
+        command("--users", str(path), "--add-user", name, text="secret\n")
     grant = ("--users", str(path), "--grant")
-    _command(*grant, "clerk", "SELECT (id, name), INSERT ON people")
-    assert "UPDATE" in _command(*grant, "clerk", 'UPDATE (name) ON "people"')
-    _command(*grant, "nobody", "NOTHING")
-    _command(*grant, "louver", "SELECT ON people")
+    command(*grant, "clerk", "SELECT (id, name), INSERT ON people")
+    assert "UPDATE" in command(*grant, "clerk", 'UPDATE (name) ON "people"')
+    command(*grant, "nobody", "NOTHING")
+    command(*grant, "louver", "SELECT ON people")
     with opened("--users", str(path)) as door:
 
         def client(name: str) -> psycopg.Connection[Any]:
