@@ -27,6 +27,7 @@ def basis(context: Context) -> tuple[object, ...]:
     return (
         id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
         repeated.is_alone(context), id(getattr(context.engine, "session", None)),
+        getattr(context.local, "rights", None),
     )  # fmt: skip
 
 

@@ -42,11 +42,12 @@ class _Permitted:
     texts: set[str] = field(default_factory=set)
 
 
-def restrict(context: Context, rights: Rights) -> None:
-    """From now on the session may do what these rights say, and no more; `rights.user` where its
-    role cannot be.
+def restrict(context: Context, rights: Rights | None) -> None:
+    """From now on the session may do what these rights say, and no more; everything without any.
+    `rights.user` where its role cannot be.
     """
-    context.state.restricted, _engine(context).rights = True, rights
+    context.state.cache(_Permitted).texts = set()
+    context.state.restricted, _engine(context).rights = rights is not None, rights
     with _engine(context).acting():
         pass
 
@@ -60,13 +61,9 @@ def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None
         raise said(_DENIED, f"permission denied for {word}")
     if context.attached or context.has_temporary:
         raise said(_DENIED, "permission denied for other databases and temporary tables")
-    local, permitted = _engine(context), context.state.cache(_Permitted)
-    now = local.revision, context.catalog.path
-    if (permitted.revision, permitted.path) != now or len(permitted.texts) >= _MOST_TEXTS:
-        permitted.revision, permitted.path = now
-        permitted.texts = set()
-    if text.home in permitted.texts:
+    if is_permitted(context, text):
         return
+    local, permitted = _engine(context), context.state.cache(_Permitted)
     takes_names = local.require_right(text.home)
     words = {fold(t.text) for t in tokens if t.token_type != TokenType.STRING}
     drawn = words & _SEQUENCES
@@ -75,6 +72,16 @@ def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None
     if takes_names and not schema_queries.asks_schema(context, text, tokens):
         raise said(_DENIED, "permission denied for a function that reads what a text names")
     permitted.texts.add(text.home)
+
+
+def is_permitted(context: Context, text: lexer.Text) -> bool:
+    """Whether a text was run by the user, and means the same."""
+    permitted = context.state.cache(_Permitted)
+    now = context.local.revision, context.catalog.path
+    if (permitted.revision, permitted.path) != now or len(permitted.texts) >= _MOST_TEXTS:
+        permitted.revision, permitted.path = now
+        permitted.texts = set()
+    return text.home in permitted.texts
 
 
 def require_sql(context: Context, sql: str) -> None:
