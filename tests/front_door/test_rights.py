@@ -17,6 +17,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.apps.pgproxy import users
+from louver.trusted.apps.pgproxy.client import Client
 from louver.trusted.client import connect
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.role_rights import Grant, Rights, parsed
@@ -277,6 +278,35 @@ def test_names_are_those_of_now(sides: tuple[psycopg.Connection[Any], Session, s
         assert _of_louver(clerk, "SELECT id FROM n") == ("", ["('one',)"])
     finally:
         clerk.close()
+
+
+def test_a_session_that_goes_to_another_user(
+    sides: tuple[psycopg.Connection[Any], Session, str],
+) -> None:
+    """What is remembered of statements of a user who may all is nothing to the next one."""
+    _, full, url = sides
+    _of_louver(full, "CREATE TABLE big (id int ENC PRIMARY KEY, x text ENC)")
+    _of_louver(full, "INSERT INTO big SELECT i, 'x' FROM generate_series(1, 400) AS g(i)")
+    client = Client(_session(url), "any")
+    sql, context = "SELECT x FROM big WHERE id = $1", client._session.context
+    few = Rights("clerk", (parsed("SELECT (id) ON big"),))
+    previous: Rights | None = None
+    try:
+        for may in (None, few, None, Rights("clerk", (parsed("SELECT ON big"),)), few):
+            before = client.after()[4]
+            with contained(client._session):
+                rights.restrict(context, may)
+            assert (client.after()[4] > before) == (may is not previous)
+            previous = may
+            for number in range(4):
+                if may is few:
+                    with pytest.raises(errors.Error) as caught:
+                        client._session.execute(sql, [number + 1])
+                    assert caught.value.sqlstate == _DENIED
+                else:
+                    assert client._session.execute(sql, [number + 1]).rows is not None
+    finally:
+        client.close()
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def basis(context: Context) -> tuple[object, ...]:
         id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
         repeated.is_alone(context), context.state.writable, context.state.only_reads, os.getpid(),
         id(getattr(engine, "session", None)), getattr(engine, "limits", None),
+        getattr(context.local, "rights", None),
     )  # fmt: skip
 
 

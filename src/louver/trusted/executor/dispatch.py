@@ -189,6 +189,15 @@ def permit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
         rights.require(context, text, tokens)
 
 
+def is_permitted(context: Context, text: lexer.Text) -> bool:
+    """Whether it is known that the session's user may run a statement."""
+    if not context.state.restricted:
+        return True
+    from louver.trusted.executor.postgres import rights
+
+    return rights.is_permitted(context, text)
+
+
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: what its language forbids."""
     if spoken().has_own_statements:

@@ -35,24 +35,22 @@ _DENIED = "42501"
 
 @dataclass(slots=True)
 class _Permitted:
-    """Texts that the user may run, while names mean the same."""
+    """Texts with the rights that they may be run with, while names mean the same."""
 
     revision: int = -1
     path: tuple[str, ...] = ()
-    texts: set[str] = field(default_factory=set)
+    texts: set[tuple[Rights | None, str]] = field(default_factory=set)
 
 
 def restrict(context: Context, rights: Rights | None) -> None:
-    """From now on, outside of a transaction, the session may do what these rights say, and no more,
-    or everything; `rights.user` where their role cannot be, and so nothing is decided.
+    """From now on, outside of a transaction, the session may do what these rights say, and no more;
+    everything without any. `rights.user` where their role cannot be, and so nothing is decided.
     """
     if rights is None and not context.state.restricted:
         return
     local = _engine(context)
-    if context.state.restricted and local.rights == rights:
+    if local.rights == rights:
         return
-    # What is remembered of texts is what another user may do.
-    local.forget_types()
     context.state.restricted, local.rights = rights is not None, rights
     with local.acting():
         pass
@@ -67,13 +65,9 @@ def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None
         raise said(_DENIED, f"permission denied for {word}")
     if context.attached or context.has_temporary:
         raise said(_DENIED, "permission denied for other databases and temporary tables")
-    local, permitted = _engine(context), context.state.cache(_Permitted)
-    now = local.revision, context.catalog.path
-    if (permitted.revision, permitted.path) != now or len(permitted.texts) >= _MOST_TEXTS:
-        permitted.revision, permitted.path = now
-        permitted.texts = set()
-    if text.home in permitted.texts:
+    if is_permitted(context, text):
         return
+    local, permitted = _engine(context), context.state.cache(_Permitted)
     takes_names = local.require_right(text.home)
     words = {fold(t.text) for t in tokens if t.token_type != TokenType.STRING}
     drawn = words & _SEQUENCES
@@ -81,7 +75,17 @@ def require(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None
         raise said(_DENIED, f"permission denied for function {min(drawn)}")
     if takes_names and not schema_queries.asks_schema(context, text, tokens):
         raise said(_DENIED, "permission denied for a function that reads what a text names")
-    permitted.texts.add(text.home)
+    permitted.texts.add((local.rights, text.home))
+
+
+def is_permitted(context: Context, text: lexer.Text) -> bool:
+    """Whether a text was decided for the user's rights, and means the same."""
+    permitted = context.state.cache(_Permitted)
+    now = context.local.revision, context.catalog.path
+    if (permitted.revision, permitted.path) != now or len(permitted.texts) >= _MOST_TEXTS:
+        permitted.revision, permitted.path = now
+        permitted.texts = set()
+    return (_engine(context).rights, text.home) in permitted.texts
 
 
 def require_sql(context: Context, sql: str) -> None:
