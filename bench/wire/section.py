@@ -131,12 +131,11 @@ def _throughput(section: report.Report, extent: Extent) -> None:
             seconds=extent.seconds,
         )  # fmt: skip
         for form in together.FORMS:
-            own = results[form]
+            rates = results[form]
             if grid is None:
-                header = ["clients", "statement", *(f"{name}, a second" for name in own)]
+                header = ["clients", "statement", *(f"{name}, a second" for name in rates)]
                 grid = report.Grid("Clients at once", [*header, "the door / direct"], [])
                 section.grids.append(grid)
-            rates = {name: rate for name, (rate, _) in own.items()}
             share = report.number(rates["the door"] / rates["direct"])
             grid.rows.append([str(count), form, *map(report.number, rates.values()), share])
 

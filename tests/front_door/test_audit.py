@@ -226,7 +226,12 @@ def test_changes_in_one_call_say_what_they_show(monkeypatch: pytest.MonkeyPatch)
     client = Client(connect.open_session(url, str(shared.key_file()), "cryptdb"))
     engine: Any = client._context.engine
     calls, run = list[object](), engine.applied
-    monkeypatch.setattr(engine, "applied", lambda *given: calls.append(given) or run(*given))
+
+    def applied(*given: Any) -> Any:
+        calls.append(given)
+        return run(*given)
+
+    monkeypatch.setattr(engine, "applied", applied)
     try:
         for sql in (
             "CREATE TABLE k (id bigint ENC PRIMARY KEY, s text ENC)",

@@ -21,6 +21,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import orm
 
+import louver
+from tests import shared
 from tests.front_door.door import USER, Door, at_server
 from tests.postgres import servers
 
@@ -253,6 +255,9 @@ def test_sizes_of_tables_are_those_of_the_server(door: Door) -> None:
             "SELECT pg_relation_size('public.sized'::regclass) + 1",
         ):
             assert con.execute(sql).fetchall() == server.execute(sql).fetchall(), sql
+        with louver.connect(door.url, keys=shared.key_file()) as own:
+            cursor = own.execute("SELECT pg_table_size('sized'), 1 + pg_table_size('sized')")
+            assert next(column[0] for column in cursor.description or ()) == "pg_table_size"
         size = server.execute("SELECT pg_size_pretty(pg_table_size('sized'))").fetchone()
         assert size is not None
         (line,) = (ln for ln in _psql(door, "\\dt+ sized").splitlines() if " sized " in ln)

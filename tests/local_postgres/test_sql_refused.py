@@ -47,7 +47,7 @@ def twin() -> Iterator[PostgresTwin]:
     "SELECT pg_notify('channel', a) FROM t", "SELECT lo_create(0)", "SELECT lo_unlink(1)",
     "SELECT pg_read_file('/etc/hostname')", "SELECT query_to_xml('DELETE FROM t', true, true, '')",
     "SELECT table_to_xml('t', true, true, '')", "SELECT pg_terminate_backend(1)",
-    "SELECT pg_total_relation_size('t')", "SELECT txid_current()", "SELECT pg_current_snapshot()",
+    "SELECT pg_relation_size('t', 'main')", "SELECT txid_current()", "SELECT pg_current_snapshot()",
     "UPDATE t SET a = pg_notify('channel', 'payload')::text", "SELECT pg_reload_conf()",
     "SELECT set_config('search_path', 'x', n = 1) FROM t",
     # columns of the local table, not of the server's

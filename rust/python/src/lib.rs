@@ -25,6 +25,7 @@ mod proxy_guest;
 mod proxy_passes;
 mod proxy_reads;
 mod proxy_rows;
+mod proxy_shown;
 mod proxy_sources;
 mod proxy_terms;
 mod proxy_values;

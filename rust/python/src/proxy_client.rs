@@ -34,7 +34,7 @@ pub(crate) struct Client {
     pub(crate) touched: bool,
     /// What was disclosed without Python.
     shown: Disclosed,
-    /// Whether the last statement was run without it.
+    /// Whether what was done last was done without it.
     is_direct: bool,
 }
 
@@ -81,7 +81,7 @@ impl Client {
                 .call_method0("count")
                 .map_err(|error| failure(py, &error))?;
         }
-        self.touched = true;
+        (self.touched, self.is_direct) = (true, false);
         let done = call(&object).map_err(|error| failure(py, &error));
         let after = self.after(&object);
         match (done, after) {
@@ -145,6 +145,16 @@ struct Known {
 const RUNS: u32 = 3;
 
 impl Client {
+    fn is_valid(&self, known: &Known) -> bool {
+        self.status == b'I' && known.generation == self.generation
+    }
+
+    /// Whether a statement's way was tried.
+    fn is_known(&self, statement: &Statement<Handle>) -> bool {
+        let known = statement.handle.known.borrow();
+        known.way.is_some() && self.is_valid(&known)
+    }
+
     /// What a statement gave that is known; None where Python is to run it.
     fn known(
         &mut self,
@@ -153,9 +163,13 @@ impl Client {
         formats: &[i16],
     ) -> Option<Done<Outcome>> {
         let mut known = statement.handle.known.borrow_mut();
-        let valid = self.status == b'I' && known.generation == self.generation;
+        let valid = self.is_valid(&known);
         let ran = match known.way.as_ref().filter(|_| valid)? {
-            Direct::Read(read) => return read.get().run(values, formats, &mut self.shown),
+            Direct::Read(read) => {
+                let done = read.get().run(values, formats);
+                self.shown.add(read.get().disclosed());
+                return done;
+            }
             Direct::Pass(pass) => return pass.get().run(values, formats),
             Direct::Write(write) => {
                 let ran = write.get().run(values);
@@ -180,6 +194,15 @@ impl Client {
                 self.call(py, |object| object.call_method0("unsure").map(drop))?;
                 Err(Failure::error("08006", "the connection was lost"))
             })),
+        }
+    }
+
+    /// Python has run a statement that its way left to it: what that shows is recorded.
+    fn recorded(statement: &Statement<Handle>) {
+        match &statement.handle.known.borrow().way {
+            Some(Direct::Read(read)) => read.get().recorded(),
+            Some(Direct::Write(write)) => write.get().recorded(),
+            Some(Direct::Pass(_)) | None => {}
         }
     }
 
@@ -262,6 +285,7 @@ impl Engine for Client {
         if let Some(done) = known {
             return done;
         }
+        let left = self.is_known(statement);
         let done = Python::attach(|py| {
             let given: Vec<Option<Bound<'_, PyBytes>>> = values
                 .values
@@ -276,6 +300,9 @@ impl Engine for Client {
             })
         });
         if matches!(done, Ok(Outcome::Rows { .. } | Outcome::Done { .. })) {
+            if left {
+                Self::recorded(statement);
+            }
             self.learn(statement);
         }
         done

@@ -9,13 +9,14 @@ use crate::postgres::Session;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given as Sent;
 use crate::proxy_passes::{in_formats, LookedAt};
+use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
-use crate::proxy_values::{described, leak, Described, GivenLeak};
+use crate::proxy_values::{described, Described};
 use crate::raw_messages::Given;
-use crate::reserve::{number, Reserve};
+use crate::reserve::number;
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Error, Form, Step, Value};
-use louver_proxy::{Column, Disclosed, Failure, Leak, Outcome, Values};
+use louver_proxy::{Column, Disclosed, Failure, Outcome, Values};
 use louver_trusted::Tag;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,9 +42,9 @@ pub(crate) struct Read {
     shown: Vec<usize>,
     columns: Vec<Column>,
     firm: Vec<bool>,
-    /// What further conditions are taken from, with what one of them leaks.
-    reserves: Vec<(Py<Reserve>, Leak)>,
-    opens: Vec<String>,
+    reserves: Vec<Counted>,
+    unrecorded: Unrecorded,
+    opens: Opens,
 }
 
 #[pymethods]
@@ -62,7 +63,7 @@ impl Read {
         guard: (String, Vec<Sent>),
         sources: Vec<Vec<Vec<GivenSource>>>,
         shown: Vec<(usize, Described, bool)>,
-        reserves: Vec<(Py<Reserve>, GivenLeak)>,
+        reserves: Vec<GivenReserve>,
         opens: Vec<String>,
     ) -> PyResult<Self> {
         let sources = Sources::new(sources, look_up.get())?;
@@ -79,37 +80,25 @@ impl Read {
             firm: shown.iter().map(|item| item.2).collect(),
             columns: shown.iter().map(|item| described(item.1.clone())).collect(),
             shown: shown.iter().map(|item| item.0).collect(),
-            reserves: reserves
-                .into_iter()
-                .map(|(reserve, given)| (reserve, leak(given)))
-                .collect(),
-            opens,
+            reserves: Counted::all(reserves),
+            unrecorded: Unrecorded::default(),
+            opens: Opens::new(opens),
         })
     }
 }
 
 impl Read {
-    /// The rows of the query with these values; None where Python's way is to be taken. What was
-    /// opened, and newly shown, is added to `shown`. The interpreter's lock is not held.
-    pub(crate) fn run(
-        &self,
-        values: &Values,
-        formats: &[i16],
-        shown: &mut Disclosed,
-    ) -> Option<Result<Outcome, Failure>> {
+    /// The rows of the query with these values; None where Python's way is to be taken. The
+    /// interpreter's lock is not held.
+    pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
+        self.unrecorded.clear();
         let columns = in_formats(&self.columns, &self.firm, formats)?;
         let tags =
             self.sources
                 .tags(self.ring.get(), self.look_up.get(), &Given::Message(values))?;
         let condition = number((self.number, &tags));
-        if !self.looked_at.is_recent() {
+        if !self.looked_at.is_recent() || !self.unrecorded.take(condition, &self.reserves) {
             return None;
-        }
-        for (reserve, leak) in &self.reserves {
-            // Also what is left to Python then was counted.
-            if reserve.get().take(condition)? {
-                shown.leak(leak.clone());
-            }
         }
         let constants = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
         let steps = [
@@ -132,11 +121,18 @@ impl Read {
         };
         self.looked_at.again();
         let outcome = self.opened(&Reply::of(reply), &tags, columns)?;
-        shown.add(Disclosed {
-            opened: self.opens.clone(),
-            leaked: Vec::new(),
-        });
+        self.opens.opened();
         Some(Ok(outcome))
+    }
+
+    /// What it has opened and newly shown since this was last called.
+    pub(crate) fn disclosed(&self) -> Disclosed {
+        self.opens.disclosed(self.reserves.iter())
+    }
+
+    /// Python has run the query that was not recorded.
+    pub(crate) fn recorded(&self) {
+        self.unrecorded.recorded(&self.reserves);
     }
 
     fn opened(&self, reply: &Reply, tags: &[Vec<Tag>], columns: Vec<Column>) -> Option<Outcome> {

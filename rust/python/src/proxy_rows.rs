@@ -6,23 +6,22 @@ use crate::keyring::KeyRing;
 use crate::look_ups::{uuid, LookUp};
 use crate::postgres_replies::Reply;
 use crate::proxy_growth::RowNumbers;
+use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_terms::{changed, GivenTerm, Term};
-use crate::proxy_values::{leak, GivenLeak};
 use crate::raw::Raw;
 use crate::raw_messages::Given;
-use crate::reserve::{number, Reserve};
+use crate::reserve::number;
 use crate::sealed_rows::{RowForm, SealedRow};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use louver_postgres::Value;
-use louver_proxy::{Disclosed, Leak};
+use louver_proxy::Disclosed;
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How a change finds the rows that have certain keys, and what that shows the server.
 #[pyclass(frozen, module = "louver._rust.proxy")]
@@ -33,50 +32,12 @@ pub(crate) struct Chosen {
     /// Of each declared column its place among those that are opened.
     places: Vec<usize>,
     /// What conditions are taken from: of those that come again, and of those that do not.
-    reserves: (Vec<Taken>, Vec<Taken>),
+    reserves: (Vec<Counted>, Vec<Counted>),
+    unrecorded: Unrecorded,
     /// Of the rows that are changed.
-    touched: Vec<Taken>,
-    /// The encrypted columns that it opens, and whether it has.
-    opens: Vec<String>,
-    opened: AtomicBool,
+    touched: Vec<Counted>,
+    opens: Opens,
 }
-
-/// A reserve, what a condition of it leaks, and how many new ones were taken.
-struct Taken {
-    reserve: Py<Reserve>,
-    leak: Leak,
-    count: AtomicU64,
-}
-
-impl Taken {
-    fn all(given: Vec<GivenReserve>) -> Vec<Self> {
-        let own = |(reserve, given)| Self {
-            reserve,
-            leak: leak(given),
-            count: AtomicU64::new(0),
-        };
-        given.into_iter().map(own).collect()
-    }
-
-    /// Takes a condition, if one is left.
-    fn take(&self, condition: u64) -> bool {
-        let taken = self.reserve.get().take(condition);
-        self.counted(taken == Some(true));
-        taken.is_some()
-    }
-
-    fn take_new(&self) -> bool {
-        let taken = self.reserve.get().take_new();
-        self.counted(taken);
-        taken
-    }
-
-    fn counted(&self, is_new: bool) {
-        self.count.fetch_add(u64::from(is_new), Ordering::Relaxed);
-    }
-}
-
-type GivenReserve = (Py<Reserve>, GivenLeak);
 
 /// One row that was found: its number and its values.
 pub(crate) type Old = (i64, Vec<Raw>);
@@ -99,10 +60,10 @@ impl Chosen {
             sql,
             sources,
             places,
-            reserves: (Taken::all(reserves.0), Taken::all(reserves.1)),
-            touched: Taken::all(touched),
-            opens,
-            opened: AtomicBool::new(false),
+            reserves: (Counted::all(reserves.0), Counted::all(reserves.1)),
+            unrecorded: Unrecorded::default(),
+            touched: Counted::all(touched),
+            opens: Opens::new(opens),
         })
     }
 }
@@ -114,6 +75,7 @@ impl Chosen {
         ring: &KeyRing,
         given: &Given<'_>,
     ) -> Option<(Vec<Vec<Tag>>, Vec<Value>)> {
+        self.unrecorded.clear();
         let tags = self.sources.tags(ring, self.look_up.get(), given)?;
         let texts = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
         let texts = texts.collect();
@@ -124,37 +86,31 @@ impl Chosen {
     pub(crate) fn records(&self, text: u64, tags: &[Vec<Tag>]) -> bool {
         let condition = number((text, tags));
         let (again, once) = &self.reserves;
-        again.iter().all(|r| r.take(condition)) && once.iter().all(Taken::take_new)
+        self.unrecorded.take(condition, again) && once.iter().all(Counted::take_new)
+    }
+
+    /// Python has run the statement that was not recorded.
+    pub(crate) fn recorded(&self) {
+        self.unrecorded.recorded(&self.reserves.0);
     }
 
     /// The same of the change of a row.
     pub(crate) fn records_touched(&self) -> bool {
-        self.touched.iter().all(Taken::take_new)
+        self.touched.iter().all(Counted::take_new)
     }
 
     /// Whether it has opened something, and how many new conditions of each reserve were taken,
     /// since this was last called.
     pub(crate) fn taken(&self) -> (bool, Vec<u64>) {
-        let counts = self.all().map(|r| r.count.swap(0, Ordering::Relaxed));
-        (self.opened.swap(false, Ordering::Relaxed), counts.collect())
+        (self.opens.taken(), self.all().map(Counted::taken).collect())
     }
 
     /// The same as the audit has it.
     pub(crate) fn disclosed(&self) -> Disclosed {
-        let (opened, counts) = self.taken();
-        let mut results = Disclosed::default();
-        if opened {
-            results.opened.clone_from(&self.opens);
-        }
-        for (taken, count) in self.all().zip(counts).filter(|(_, count)| *count > 0) {
-            let mut leak = taken.leak.clone();
-            leak.count *= count;
-            results.leak(leak);
-        }
-        results
+        self.opens.disclosed(self.all())
     }
 
-    fn all(&self) -> impl Iterator<Item = &Taken> {
+    fn all(&self) -> impl Iterator<Item = &Counted> {
         let (again, once) = &self.reserves;
         again.iter().chain(once).chain(&self.touched)
     }
@@ -170,7 +126,7 @@ impl Chosen {
         let look_up = self.look_up.get();
         let answer = look_up.columns(reply).ok()?;
         let opened = look_up.opened(ring, epochs, &answer, tags).ok()?;
-        self.opened.store(true, Ordering::Relaxed);
+        self.opens.opened();
         let (row_ids, columns) = opened.split_first()?;
         let row_ids = row_ids.as_primitive_opt::<Int64Type>()?;
         match row_ids.len() {

@@ -100,6 +100,13 @@ impl Write {
         })
     }
 
+    /// The general way has run it with the values of the last `apply`, which did nothing.
+    pub(crate) fn recorded(&self) {
+        if let Some(chosen) = &self.chosen {
+            chosen.get().recorded();
+        }
+    }
+
     /// Runs it with these values of Python's: how many rows it changed, or None where the general
     /// way is to be taken; the flag says whether it always is from now on. A signal that raises
     /// ends it. Raises what `Session.run` does where it was cancelled or is not known to be done.

@@ -83,6 +83,11 @@ impl Reserve {
         left.is_some()
     }
 
+    /// A condition is known again, which the ledger has.
+    pub(crate) fn knows(&self, condition: u64) {
+        remember(&mut self.state(), condition);
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -142,7 +142,10 @@ class Direct:
 
     def learn(self, context: Context) -> None:
         """It has run in the general way: so it is known what runs it in one call."""
-        if self._change is not None or context.in_transaction:
+        if context.in_transaction:
+            return
+        if self._change is not None:
+            self._change.write.recorded()
             return
         basis = direct.basis(context)
         if basis != self._basis:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot.tokens import Token, TokenType
 
-from louver.names import fold
+from louver.names import fold, keyword
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
 from louver.wire.messages import Statement
@@ -53,6 +53,8 @@ def written_out(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> 
             f"((pg_catalog.convert_from(pg_catalog.decode('{digits}', 'hex'), 'UTF8')::json"
             f" ->> (({argument})::pg_catalog.regclass::pg_catalog.oid::text))::pg_catalog.int8)",
         ]
+        if _is_item(tokens, first, ends[at]):
+            pieces.append(f" AS {fold(tokens[at].text)}")
         position = tokens[ends[at]].end + 1
     (result,) = lexer.split("".join([*pieces, text.home[position:]]))
     return result
@@ -63,6 +65,17 @@ def _calls(tokens: Sequence[Token], at: int, token: Token) -> bool:
     if token.token_type == TokenType.STRING or fold(token.text) not in _FUNCTIONS or follows != "(":
         return False
     return at < 2 or tokens[at - 1].text != "." or fold(tokens[at - 2].text) == "pg_catalog"
+
+
+def _is_item(tokens: Sequence[Token], first: int, last: int) -> bool:
+    """Whether these tokens are an item of the list behind the first SELECT, and all of it: its
+    column bears the function's name.
+    """
+    words = [keyword(token.text) for token in tokens[:first]]
+    depth = sum((word == "(") - (word == ")") for word in words)
+    follows = keyword(tokens[last + 1].text) if last + 1 < len(tokens) else ""
+    is_listed = words[-1:] in (["SELECT"], [","]) and follows in ("", ",", "FROM")
+    return is_listed and depth == 0 and "FROM" not in words
 
 
 def _end(tokens: Sequence[Token], first: int) -> int:
