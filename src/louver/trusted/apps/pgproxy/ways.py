@@ -8,7 +8,7 @@ from typing import Any
 
 from louver.trusted.apps.pgproxy import passing, reading
 from louver.trusted.apps.pgproxy.described import Prepared
-from louver.trusted.executor import reading_again, repeated
+from louver.trusted.executor import dispatch, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres.wire import Wire
@@ -20,6 +20,8 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     if context.in_transaction or prepared.kind != "other":
         return None
     (text,) = lexer.split(prepared.sql)
+    if not dispatch.is_permitted(context, text):
+        return None
     known = repeated.find(context.state, text)
     if known is None:
         return passing.of(context, wire, prepared)
