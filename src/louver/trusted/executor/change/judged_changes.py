@@ -16,7 +16,6 @@ from typing import cast
 
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.tokens import TokenType
 
 from louver.names import fold
 from louver.trusted.executor import constraint_check
@@ -202,7 +201,7 @@ def form_of(context: Context, words: statement_parts.Words, plan: ChangePlan) ->
     if isinstance(tree, exp.Delete):
         return Form((), {}, where)
     rules = constraint_check.rules(context, table)
-    if not is_readable(words, *plan.free):
+    if not judged_rows.is_readable(words, *plan.free):
         return None
     if rules.generated or rules.deciding or judged_rows.indexes_expressions(context, table):
         return None
@@ -246,14 +245,3 @@ def is_known(term: simple_terms.Term, kinds: Mapping[str, type]) -> bool:
 
 def _is_literal(value: object, kind: type) -> bool:
     return value is None or type(value) is kind
-
-
-def is_readable(words: statement_parts.Words, first: int, last: int) -> bool:
-    """Whether literals in quotes are what is between these, whatever a setting says."""
-    for position in range(first, last):
-        token = words.tokens[position]
-        if token.token_type == TokenType.STRING:
-            text = words.plain[token.start : token.end + 1]
-            if "\\" in text or text != "'" + token.text.replace("'", "''") + "'":
-                return False
-    return True

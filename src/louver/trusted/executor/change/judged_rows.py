@@ -6,12 +6,13 @@ the columns' own types are then stored as they are. With any other value the eng
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
 import pyarrow as pa
+from sqlglot.tokens import TokenType
 
 from louver.names import fold
 from louver.trusted.executor import constraint_check
@@ -78,17 +79,28 @@ def form_of(
     if rules.foreign:
         return None
     form = constant_rows.form_of(words, parts, table, rules, context.local.arrow_field)
-    return None if form is None else judged(context, table, form)
-
-
-def judged(context: Context, table: Table, form: constant_rows.Form) -> Form | None:
-    """The form of new rows whose values are stored as they are; None of others."""
-    if indexes_expressions(context, table):
+    if form is None:
         return None
-    if not all(map(is_simple, [item for column in form.columns for item in column.items])):
+    # Of defaults it is not known how they are written.
+    named = constant_rows.listed(words, parts, table) or ()
+    readable = is_readable(words, parts.source, parts.source_end)
+    return judged(context, table, form, named if readable else ())
+
+
+def judged(
+    context: Context, table: Table, form: constant_rows.Form, readable: Collection[str] = ()
+) -> Form | None:
+    """The form of new rows whose values are stored as they are; None of others. What is within
+    quotes is known of ``readable`` columns.
+    """
+    if indexes_expressions(context, table):
         return None
     own = kinds_of(context, table)
     kinds = [own.get(column.name) for column in form.columns]
+    for column in form.columns:
+        is_text = own.get(column.name) is str and column.name in readable
+        if not all(is_simple(item, is_text=is_text) for item in column.items):
+            return None
     known = tuple(kind for kind in kinds if kind is not None)
     return Form(form, known) if len(known) == len(kinds) else None
 
@@ -109,11 +121,24 @@ def indexes_expressions(context: Context, table: Table) -> bool:
     )
 
 
-def is_simple(item: constant_rows.Item) -> bool:
-    """Whether an item is a parameter, NULL, a whole number or a truth value: of literals in quotes
-    the engine alone knows what is within them.
+def is_simple(item: constant_rows.Item, *, is_text: bool = False) -> bool:
+    """Whether an item is a parameter, NULL, a whole number or a truth value, or a text where it is
+    known what is within quotes: else the engine alone knows.
     """
-    return isinstance(item, int) or item[0] is None or isinstance(item[0], int)
+    if isinstance(item, int) or item[0] is None or isinstance(item[0], int):
+        return True
+    return is_text and isinstance(item[0], str)
+
+
+def is_readable(words: statement_parts.Words, first: int, last: int) -> bool:
+    """Whether literals in quotes are what is between these, whatever a setting says."""
+    for position in range(first, last):
+        token = words.tokens[position]
+        if token.token_type == TokenType.STRING:
+            text = words.plain[token.start : token.end + 1]
+            if "\\" in text or text != "'" + token.text.replace("'", "''") + "'":
+                return False
+    return True
 
 
 def _is_unicode(text: str) -> bool:

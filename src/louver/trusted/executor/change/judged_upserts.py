@@ -50,7 +50,7 @@ def form_of(
     """The form of a statement that the engine has just run; None of any other."""
     rules, field_of = constraint_check.rules(context, table), context.local.arrow_field
     form = constant_upserts.form_of(words, parts, table, rules, field_of)
-    if form is None or not judged_changes.is_readable(words, parts.source_end, parts.end):
+    if form is None or not judged_rows.is_readable(words, parts.source_end, parts.end):
         return None
     rows, kinds = (
         judged_rows.judged(context, table, form.rows),
