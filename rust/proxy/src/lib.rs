@@ -5,6 +5,7 @@
 //! after that: messages are refused by their announced length, memory is not taken for what is only
 //! announced, and no bytes make this code panic. I/O blocks; each client has a thread.
 
+mod addresses;
 mod audit;
 mod copy_rows;
 mod engine;
@@ -21,6 +22,7 @@ mod metrics;
 mod monitor;
 mod names;
 mod observed;
+mod observing;
 mod packet;
 mod pool;
 mod portals;
@@ -34,6 +36,7 @@ mod stop;
 mod tls;
 mod users;
 
+pub use addresses::Address;
 pub use audit::Audit;
 pub use copy_rows::{CopyForm, Splitter};
 pub use engine::{
@@ -42,7 +45,7 @@ pub use engine::{
 };
 pub use error::{Error, Result};
 pub use leased::{Handle, Leased, Pool, Pooled};
-pub use listener::{Address, Counts, Server};
+pub use listener::{Counts, Server};
 pub use log::{Level, Log};
 pub use message::{Request, Target};
 pub use metrics::Metrics;

@@ -3,9 +3,10 @@
 //! Requests are read up to [`MOST_HEAD`] bytes, within [`PATIENCE`] as a whole, and at most
 //! [`MOST_AT_ONCE`] at a time; only their first line counts, and each connection has one.
 
+use crate::addresses::{listen, Address, Listening};
 use crate::error::{Error, Result};
 use crate::json::Object;
-use crate::listener::{listen, Address, Counts, Listening};
+use crate::listener::Counts;
 use crate::metrics::number;
 use crate::socket::Stream;
 use crate::stop::Stop;

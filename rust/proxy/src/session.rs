@@ -58,12 +58,12 @@ pub(crate) struct Session<'a, E: Engine> {
     implicit: bool,
     /// Whether messages are ignored up to the next Sync.
     skips: bool,
-    settings: HashMap<String, String>,
+    pub(crate) settings: HashMap<String, String>,
     pub(crate) most_message_bytes: usize,
     stop: &'a Stop,
-    observer: Observer,
+    pub(crate) observer: Observer,
     /// A COPY whose data are on their way.
-    copying: Option<Entry>,
+    pub(crate) copying: Option<Entry>,
 }
 
 impl<'a, E: Engine> Session<'a, E> {
@@ -189,53 +189,6 @@ impl<'a, E: Engine> Session<'a, E> {
         self.ends(&entry, done, observed::rows)
     }
 
-    pub(crate) fn begins(&self, looks: Looks) -> Step<Entry> {
-        Ok(self.observer.begin(looks, application(&self.settings))?)
-    }
-
-    /// Writes down what a statement did, before the client is told.
-    pub(crate) fn ends<T>(
-        &mut self,
-        entry: &Entry,
-        done: Step<T>,
-        rows: impl Fn(&T) -> u64,
-    ) -> Step<T> {
-        let lost;
-        let outcome = match &done {
-            Ok(done) => Ok(rows(done)),
-            Err(Halt::Failed(failure)) => Err(failure),
-            Err(Halt::Lost(error)) => {
-                lost = Failure::error(error.sqlstate(), "");
-                Err(&lost)
-            }
-        };
-        let (way, application) = (self.engine.way(), application(&self.settings));
-        let disclosed = || self.engine.disclosed();
-        match self
-            .observer
-            .end(entry, outcome, way, application, disclosed)
-        {
-            Ok(()) => done,
-            Err(error) => Err(Failure::fatal(error.sqlstate(), error.to_string()).into()),
-        }
-    }
-
-    /// Prepares a text; what cannot be is written down as well.
-    pub(crate) fn prepared(
-        &mut self,
-        sql: &str,
-        types: &[u32],
-        name: &str,
-    ) -> Step<Statement<E::Handle>> {
-        let done = self.engine.prepare(sql, types, name);
-        done.or_else(|failure| self.unprepared(failure))
-    }
-
-    pub(crate) fn unprepared<T>(&mut self, failure: Failure) -> Step<T> {
-        let entry = self.begins(Looks::default())?;
-        self.ends(&entry, Err(failure.into()), |_| 0)
-    }
-
     fn ran(
         &mut self,
         statement: &Statement<E::Handle>,
@@ -302,13 +255,6 @@ impl<'a, E: Engine> Session<'a, E> {
         self.tell_notices()?;
         reply::command_complete(&mut self.client.output, &tag);
         Ok(())
-    }
-
-    fn copied(&mut self, done: Step<String>) -> Step<String> {
-        match self.copying.take() {
-            Some(entry) => self.ends(&entry, done, |tag| observed::counted(tag)),
-            None => done,
-        }
     }
 
     fn sync(&mut self) -> Step<()> {
@@ -399,8 +345,4 @@ impl<'a, E: Engine> Session<'a, E> {
         }
         Ok(())
     }
-}
-
-fn application(settings: &HashMap<String, String>) -> &str {
-    settings.get("application_name").map_or("", String::as_str)
 }

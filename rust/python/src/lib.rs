@@ -27,6 +27,7 @@ mod proxy_reads;
 mod proxy_rows;
 mod proxy_shown;
 mod proxy_sources;
+mod proxy_statements;
 mod proxy_terms;
 mod proxy_values;
 mod proxy_writes;

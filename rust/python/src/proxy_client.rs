@@ -1,18 +1,16 @@
 //! One client of the front door: its statements are run by an object of Python's, or without it
 //! where that is known to do.
 
-use crate::proxy_passes::Pass;
-use crate::proxy_reads::Read;
-use crate::proxy_values::{columns, failure, fields, leak, rows, GivenLeak};
-use crate::proxy_writes::{Ran, Write};
+use crate::proxy_statements::{outcome, statement, Direct, Handle, Known};
+use crate::proxy_values::{columns, failure, fields, leak, GivenLeak};
+use crate::proxy_writes::Ran;
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, CursorUse, CursorVerb, Disclosed, Done, Engine, Failure, Fields,
-    Kind, Looks, Outcome, Statement, Values, Way,
+    Canceller, Column, Disclosed, Done, Engine, Failure, Fields, Kind, Looks, Outcome, Statement,
+    Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// One client's engine: an object of Python's.
@@ -116,30 +114,6 @@ type After<'py> = (
     Vec<Bound<'py, PyDict>>,
     u64,
 );
-
-/// A prepared statement: Python's object, and how it runs without Python.
-pub(crate) struct Handle {
-    object: Py<PyAny>,
-    looks: Looks,
-    known: RefCell<Known>,
-}
-
-/// What runs a statement without Python.
-#[derive(FromPyObject)]
-enum Direct {
-    Read(Py<Read>),
-    Pass(Py<Pass>),
-    Write(Py<Write>),
-}
-
-/// The way of a statement in one generation, if it is known; after so many runs that gave none,
-/// nothing is looked for any more.
-#[derive(Default)]
-struct Known {
-    generation: u64,
-    runs: u32,
-    way: Option<Direct>,
-}
 
 /// A statement is planned with its first run, and what opens its rows is known with its second.
 const RUNS: u32 = 3;
@@ -398,72 +372,10 @@ impl Engine for Client {
     }
 }
 
-/// What Python has prepared.
-fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle>> {
-    let kind: String = prepared.getattr("kind")?.extract()?;
-    let used: Option<(String, String, i64)> = prepared.getattr("cursor")?.extract()?;
-    let verb = |verb: &str| match verb {
-        "DECLARE" => CursorVerb::Declare,
-        "FETCH" => CursorVerb::Fetch,
-        "MOVE" => CursorVerb::Move,
-        _ => CursorVerb::Close,
-    };
-    Ok(Statement {
-        kind: match kind.as_str() {
-            "empty" => Kind::Empty,
-            "begins" => Kind::Begins,
-            "controls" => Kind::Controls,
-            "copies" => Kind::Copies,
-            "varies" => Kind::Varies,
-            _ => Kind::Other,
-        },
-        parameters: prepared.getattr("parameters")?.extract()?,
-        columns: columns(&prepared.getattr("columns")?)?,
-        deallocates: prepared.getattr("deallocates")?.extract()?,
-        cursor: used.map(|(word, name, ahead)| CursorUse {
-            verb: verb(&word),
-            name,
-            ahead,
-        }),
-        handle: Handle {
-            looks: Looks {
-                kind: prepared.getattr("does")?.extract()?,
-                shape: prepared.getattr("shape")?.extract()?,
-            },
-            object: prepared.unbind(),
-            known: RefCell::default(),
-        },
-    })
-}
-
 impl Drop for Client {
     fn drop(&mut self) {
         Python::attach(|py| {
             let _ = self.object.call_method0(py, "close");
         });
     }
-}
-
-/// What `run` gave: `None`, a tag, the begin of a COPY, or rows. A COPY is `("text", "csv" or
-/// "binary", columns)`, with quote and escape where it gives data.
-fn outcome(given: &Bound<'_, PyAny>) -> PyResult<Outcome> {
-    if given.is_none() {
-        return Ok(Outcome::Empty);
-    }
-    if let Ok(tag) = given.extract::<String>() {
-        return Ok(Outcome::Done { tag });
-    }
-    if let Ok((form, columns)) = given.extract::<(String, usize)>() {
-        let format = i8::from(form == "binary");
-        return Ok(Outcome::CopyIn { format, columns });
-    }
-    if let Ok((form, columns, quote, escape)) = given.extract::<(String, usize, u8, u8)>() {
-        let form = match form.as_str() {
-            "binary" => CopyForm::Binary,
-            "csv" => CopyForm::Csv { quote, escape },
-            _ => CopyForm::Text,
-        };
-        return Ok(Outcome::CopyOut { form, columns });
-    }
-    rows(given)
 }

@@ -1,5 +1,5 @@
-//! What statements show that run without Python: the columns that they open, and the conditions that
-//! they take from reserves of the ledger.
+//! What statements show that run without Python: the columns that they open, and the conditions
+//! that they take from reserves of the ledger.
 
 use crate::proxy_values::{leak, GivenLeak};
 use crate::reserve::Reserve;

@@ -78,8 +78,8 @@ impl Raw {
         })
     }
 
-    /// What a column of few values is known to have it by: the begin of a hash of what Python prints
-    /// of it (`executor/cardinality.py`); None where only Python tells.
+    /// What a column of few values is known to have it by: the begin of a hash of what Python
+    /// prints of it (`executor/cardinality.py`); None where only Python tells.
     pub(crate) fn mark(&self, data_type: &DataType) -> Option<String> {
         let printed = match (self, data_type) {
             (Self::Truth(value), _) => if *value { "True" } else { "False" }.to_owned(),

@@ -44,6 +44,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--insecure", action="store_true",
         help="listen without TLS where other machines can reach it",
     )  # fmt: skip
+    _add_observing(parser)
+    parser.add_argument(
+        "--connections", type=int, default=500, metavar="N", help="clients at a time (500)"
+    )
+    parser.add_argument(
+        "--pool", choices=("session", "transaction"), default="session",
+        help="whether a client has a session as long as it is there, or for each transaction",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pool-size", type=int, default=16, metavar="N",
+        help="sessions that are kept for later clients, or serve all by transactions (16)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pool-wait", type=float, default=60.0, metavar="SECONDS",
+        help="how long a client waits for a session of --pool transaction (60)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--drain", type=float, default=30.0, metavar="SECONDS",
+        help="how long transactions may go on at the end (30)",
+    )  # fmt: skip
+
+
+def _add_observing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--audit", metavar="FILE",
         help="append a line of JSON for each statement (mode 0600); none runs without one",
@@ -63,25 +86,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--status", action="store_true",
         help=f"ask the front door that runs with --metrics (default: {MONITOR}), and end",
-    )  # fmt: skip
-    parser.add_argument(
-        "--connections", type=int, default=500, metavar="N", help="clients at a time (500)"
-    )
-    parser.add_argument(
-        "--pool", choices=("session", "transaction"), default="session",
-        help="whether a client has a session as long as it is there, or for each transaction",
-    )  # fmt: skip
-    parser.add_argument(
-        "--pool-size", type=int, default=16, metavar="N",
-        help="sessions that are kept for later clients, or serve all by transactions (16)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--pool-wait", type=float, default=60.0, metavar="SECONDS",
-        help="how long a client waits for a session of --pool transaction (60)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--drain", type=float, default=30.0, metavar="SECONDS",
-        help="how long transactions may go on at the end (30)",
     )  # fmt: skip
 
 

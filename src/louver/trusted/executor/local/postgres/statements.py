@@ -71,9 +71,7 @@ _BODY_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A function that a statement calls: `volatility` is i, s or v as in pg_proc; `body` its tree,
-    where it is in SQL and PostgreSQL has one.
-    """
+    """What a statement calls: `volatility` as in pg_proc; `body` its tree, if it has one in SQL."""
 
     oid: int
     schema: str
