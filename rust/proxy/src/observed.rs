@@ -87,6 +87,7 @@ impl Disclosed {
                 self.opened.push(name);
             }
         }
+        self.opened.sort_unstable();
         other.leaked.into_iter().for_each(|leak| self.leak(leak));
     }
 
