@@ -37,6 +37,7 @@ AREAS = {
     "disk": "Disk space",
     "lake": "Lakes",
     "serve": "Services",
+    "rights": "Services",
     "provider": "Private questions",
     "catalog": "The catalog",
     "pin": "Local state",

@@ -1,7 +1,7 @@
 //! What a PostgreSQL client says to the proxy, and the file of the proxy's users.
 
 use bytes::BytesMut;
-use louver_proxy::decoders::{packet, take_packet, Exchange};
+use louver_proxy::decoders::{packet, page, take_packet, Exchange};
 use louver_proxy::message::{decode, next_tag};
 use louver_proxy::{Request, Users};
 use std::sync::OnceLock;
@@ -24,6 +24,7 @@ pub(crate) fn run(data: &[u8]) {
         let _ = packet(body);
     }
     proofs(data);
+    let _ = page(data);
     let _ = Users::parse(data);
 }
 

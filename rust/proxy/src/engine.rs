@@ -1,6 +1,7 @@
 //! What runs the statements of a client: this crate knows messages, and nothing of SQL.
 
 use crate::copy_rows::CopyForm;
+use crate::observed::{Disclosed, Looks, Way};
 use crate::reply::{Column, Fields};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ impl Failure {
                 hint: None,
                 position: None,
                 more: Vec::new(),
+                code: None,
             }),
             ends: false,
         }
@@ -267,6 +269,26 @@ pub trait Engine {
 
     /// The messages that came: the number of who sent it, channel and text.
     fn notifications(&mut self) -> Done<Vec<(u32, String, String)>>;
+
+    /// What a statement is, for those who operate the server.
+    fn looks(&self, _statement: &Statement<Self::Handle>) -> Looks {
+        Looks::default()
+    }
+
+    /// How the last statement was run.
+    fn way(&self) -> Way {
+        Way::default()
+    }
+
+    /// Whether there is something that was opened and newly shown.
+    fn shows(&mut self) -> bool {
+        false
+    }
+
+    /// What was opened and newly shown since this was last called.
+    fn disclosed(&mut self) -> Disclosed {
+        Disclosed::default()
+    }
 
     /// What stops the statement that runs.
     fn canceller(&self) -> Arc<dyn Canceller>;

@@ -52,7 +52,7 @@ impl<E: Engine> Session<'_, E> {
             // It is replaced, even by none.
             self.statements.remove("");
         }
-        let statement = self.engine.prepare(sql, types, &name)?;
+        let statement = self.prepared(sql, types, &name)?;
         self.statements.insert(name, Rc::new(statement));
         reply::parse_complete(&mut self.client.output);
         Ok(())
@@ -76,18 +76,30 @@ impl<E: Engine> Session<'_, E> {
     fn describe_statement(&mut self, name: &str) -> Step<()> {
         let (_, statement) = self.statement(name)?;
         let fresh = match statement.kind {
-            Kind::Varies => Some(self.engine.describe(&statement)?),
+            Kind::Varies => Some(self.varying(&statement)?),
             _ => None,
         };
         reply::parameter_description(&mut self.client.output, &statement.parameters)?;
         self.columns(fresh.as_ref().unwrap_or(&statement.columns).as_deref())
     }
 
+    /// The columns of a statement of which they vary. SHOW and EXPLAIN run for that, and are
+    /// written down.
+    fn varying(&mut self, statement: &Statement<E::Handle>) -> Step<Option<Vec<Column>>> {
+        let looks = self.engine.looks(statement);
+        if !matches!(looks.kind.as_str(), "SHOW" | "EXPLAIN") {
+            return Ok(self.engine.describe(statement)?);
+        }
+        let entry = self.begins(looks)?;
+        let done = self.engine.describe(statement).map_err(Into::into);
+        self.ends(&entry, done, |_| 0)
+    }
+
     fn describe_portal(&mut self, name: &str) -> Step<()> {
         if let Some(portal) = self.portals.get(name) {
             let (statement, formats) = (Rc::clone(&portal.statement), portal.formats.clone());
             let fresh = match statement.kind {
-                Kind::Varies => self.engine.describe(&statement)?,
+                Kind::Varies => self.varying(&statement)?,
                 _ => statement.columns.clone(),
             };
             let columns = fresh.map(|all| portals::in_formats(all, &formats));

@@ -2,6 +2,7 @@
 //! message outside of a transaction to the end of that.
 
 use crate::engine::{Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values};
+use crate::observed::{Disclosed, Looks, Way};
 use crate::pool::{lock, Engines, Item, Lender, Lent, Sharing, Text};
 use crate::reply::{Column, Fields};
 use crate::startup::Greeting;
@@ -95,8 +96,8 @@ pub struct Leased<L: Lender> {
 pub enum Handle<H> {
     /// The client's only engine knows it.
     Own(Statement<H>),
-    /// Each engine knows it by itself.
-    Text(Arc<Text>),
+    /// Each engine knows it by itself. What it looks like is known without one.
+    Text(Arc<Text>, Looks),
 }
 
 impl<L: Lender + 'static> Leased<L> {
@@ -211,7 +212,7 @@ impl<L: Lender + 'static> Engine for Leased<L> {
             columns: inner.columns.clone(),
             deallocates: inner.deallocates.clone(),
             cursor: inner.cursor.clone(),
-            handle: Handle::Text(Arc::clone(&text)),
+            handle: Handle::Text(Arc::clone(&text), item.engine.looks(&inner)),
         };
         item.learn(text, inner);
         Ok(shown)
@@ -234,7 +235,7 @@ impl<L: Lender + 'static> Engine for Leased<L> {
     fn describe(&mut self, statement: &Statement<Self::Handle>) -> Done<Option<Vec<Column>>> {
         match &statement.handle {
             Handle::Own(inner) => self.engine()?.describe(inner),
-            Handle::Text(text) => {
+            Handle::Text(text, _) => {
                 let (engine, inner) = self.known(statement, text)?;
                 engine.describe(inner)
             }
@@ -253,8 +254,8 @@ impl<L: Lender + 'static> Engine for Leased<L> {
     ) -> Done<Outcome> {
         match &statement.handle {
             Handle::Own(inner) => self.engine()?.run(inner, values, formats),
-            Handle::Text(_) if statement.kind == Kind::Empty => Ok(Outcome::Empty),
-            Handle::Text(text) => {
+            Handle::Text(..) if statement.kind == Kind::Empty => Ok(Outcome::Empty),
+            Handle::Text(text, _) => {
                 let (engine, inner) = self.known(statement, text)?;
                 engine.run(inner, values, formats)
             }
@@ -306,6 +307,29 @@ impl<L: Lender + 'static> Engine for Leased<L> {
             Some(item) => item.engine.notifications(),
             None => Ok(Vec::new()),
         }
+    }
+
+    fn looks(&self, statement: &Statement<Self::Handle>) -> Looks {
+        match (&statement.handle, &self.lease) {
+            (Handle::Text(_, looks), _) => looks.clone(),
+            (Handle::Own(inner), Some(item)) => item.engine.looks(inner),
+            (Handle::Own(_), None) => Looks::default(),
+        }
+    }
+
+    fn way(&self) -> Way {
+        let lease = self.lease.as_ref();
+        lease.map_or_else(Way::default, |item| item.engine.way())
+    }
+
+    fn shows(&mut self) -> bool {
+        let lease = self.lease.as_mut();
+        lease.is_some_and(|item| item.engine.shows())
+    }
+
+    fn disclosed(&mut self) -> Disclosed {
+        let lease = self.lease.as_mut();
+        lease.map_or_else(Disclosed::default, |item| item.engine.disclosed())
     }
 
     fn canceller(&self) -> Arc<dyn Canceller> {

@@ -1,8 +1,13 @@
 //! Addresses that clients connect to. Each has a thread of its own (docs/decisions/0033).
 
+use crate::addresses::{listen, Address, Listening};
 use crate::engine::{Canceller, Engine, Opener};
 use crate::error::{Error, Result};
 use crate::greetings::Greetings;
+use crate::json::Object;
+use crate::log::Level;
+use crate::metrics::Metrics;
+use crate::observed::Observer;
 use crate::pool::lock;
 use crate::reply;
 use crate::session::Session;
@@ -12,11 +17,8 @@ use crate::stop::Stop;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,19 +29,6 @@ const LONG_SECRET: usize = 32;
 const STACK_BYTES: usize = 16 << 20;
 /// So many connections may be greeted at a time, or as many as there may be clients.
 const FEWEST_GREETINGS: usize = 64;
-
-/// Where a server listens.
-pub enum Address {
-    /// A name or number with a port; 0 is any that is free.
-    Network(String, u16),
-    /// A socket in the file system, which nobody but the user may use.
-    Socket(PathBuf),
-}
-
-enum Listening {
-    Network(TcpListener),
-    Socket(UnixListener, PathBuf),
-}
 
 /// What a server has done.
 #[derive(Debug, Default)]
@@ -52,6 +41,10 @@ pub struct Counts {
     pub refused: AtomicU64,
     /// Cancellations that stopped something, or found nothing to stop.
     pub cancelled: AtomicU64,
+    /// What happens to statements.
+    pub metrics: Arc<Metrics>,
+    /// The number of the next connection in the log.
+    connections: AtomicU64,
 }
 
 struct Running {
@@ -121,11 +114,10 @@ impl<O: Opener + 'static> Server<O> {
     /// The addresses in the network that it listens on.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let of = |listening: &Listening| match listening {
-            Listening::Network(listener) => listener.local_addr().ok(),
-            Listening::Socket(..) => None,
-        };
-        self.listening.iter().filter_map(of).collect()
+        self.listening
+            .iter()
+            .filter_map(Listening::address)
+            .collect()
     }
 
     /// Serves until it is stopped, and then until all clients have gone, or for so long: idle ones
@@ -137,10 +129,7 @@ impl<O: Opener + 'static> Server<O> {
         while !self.shared.stop.is_set() {
             let mut ready: Vec<PollFd<'_>> = Vec::new();
             for listening in &self.listening {
-                ready.push(match listening {
-                    Listening::Network(listener) => PollFd::new(listener, PollFlags::IN),
-                    Listening::Socket(listener, _) => PollFd::new(listener, PollFlags::IN),
-                });
+                ready.push(PollFd::from_borrowed_fd(listening.as_fd(), PollFlags::IN));
             }
             let signal = self.shared.stop.signal();
             ready.push(PollFd::from_borrowed_fd(signal.as_fd(), PollFlags::IN));
@@ -160,15 +149,20 @@ impl<O: Opener + 'static> Server<O> {
             }
         }
         drop(self);
-        Ok(shared.drained(patience))
+        let clients = |line: Object| {
+            line.number(
+                "clients",
+                shared.counts.clients.load(Ordering::SeqCst) as u64,
+            )
+        };
+        shared.say(Level::Info, "draining", clients);
+        let left = shared.drained(patience);
+        shared.say(Level::Info, "ended", clients);
+        Ok(left)
     }
 
     fn accept(&self, listening: &Listening) {
-        let accepted = match listening {
-            Listening::Network(listener) => listener.accept().map(|(s, _)| Stream::Tcp(s)),
-            Listening::Socket(listener, _) => listener.accept().map(|(s, _)| Stream::Unix(s)),
-        };
-        let Ok(stream) = accepted else {
+        let Ok(stream) = listening.accept() else {
             // Of too many open files: what goes makes room.
             std::thread::sleep(Duration::from_millis(20));
             return;
@@ -198,19 +192,34 @@ impl<O: Opener + 'static> Server<O> {
 
 impl<O: Opener> Shared<O> {
     fn serve(&self, stream: Stream, number: u64) {
+        let connection = self.counts.connections.fetch_add(1, Ordering::SeqCst) + 1;
+        let address = stream.address();
+        self.say(Level::Info, "opened", |line| {
+            line.number("connection", connection)
+                .text("address", &address)
+        });
         let opened = greet(stream, &self.options);
         self.greeting.end(number);
         match opened {
             Ok(Opened::Cancel { process, secret }) => self.cancel(process, &secret),
-            Ok(Opened::Session(client, greeting)) => {
+            Ok(Opened::Session(mut client, greeting)) => {
                 self.counts.greeted.fetch_add(1, Ordering::SeqCst);
                 let _served = Served::begin(self);
                 let counted = Counted::begin(self);
+                client.count(Arc::clone(&self.counts.metrics));
                 // Whom the client is lost to, nobody is left to tell.
-                let _ = self.session(client, &greeting, counted);
+                let done = self.session(client, &greeting, counted);
+                self.say(Level::Info, "closed", |line| {
+                    let line = line.number("connection", connection);
+                    line.some("state", done.err().map(|error| error.sqlstate()))
+                });
             }
-            Err(_) => {
+            Err(error) => {
                 self.counts.refused.fetch_add(1, Ordering::SeqCst);
+                self.say(Level::Warning, "refused", |line| {
+                    let line = line.number("connection", connection);
+                    line.text("state", error.sqlstate())
+                });
             }
         }
     }
@@ -232,21 +241,45 @@ impl<O: Opener> Shared<O> {
             Err(mut failure) => {
                 self.counts.refused.fetch_add(1, Ordering::SeqCst);
                 failure.fields.severity = "FATAL";
+                self.say(Level::Warning, "refused", |line| {
+                    line.text("user", &greeting.user)
+                        .text("state", &failure.fields.sqlstate)
+                        .some("code", failure.fields.code.as_deref())
+                });
                 reply::error(&mut client.output, &failure.fields);
                 return client.flush();
             }
         };
         let secret = secret(if greeting.minor == 0 { 4 } else { LONG_SECRET })?;
         let process = self.register(&secret, engine.canceller());
+        self.say(Level::Info, "session", |line| {
+            line.number("client", process.into())
+                .text("address", &client.stream().address())
+                .text("user", &greeting.user)
+        });
         reply::backend_key(&mut client.output, process, &secret)?;
         let most = self.options.most_message_bytes;
-        let mut session = Session::new(client, engine, most, &self.stop);
+        let observer = Observer {
+            audit: self.options.audit.clone(),
+            log: self.options.log.clone(),
+            metrics: Arc::clone(&self.counts.metrics),
+            user: greeting.user.clone(),
+            process,
+            address: client.stream().address(),
+        };
+        let mut session = Session::new(client, engine, most, &self.stop, observer);
         let done = session.run();
         self.running().remove(&process);
         // What is left of it may take a while to clear away, and keeps no other client out.
         drop(counted);
         drop(session);
         done
+    }
+
+    fn say(&self, level: Level, event: &str, more: impl FnOnce(Object) -> Object) {
+        if let Some(log) = &self.options.log {
+            log.say(level, event, more);
+        }
     }
 
     fn register(&self, secret: &[u8], canceller: Arc<dyn Canceller>) -> u32 {
@@ -324,35 +357,6 @@ impl Drop for Served<'_> {
         *lock(&self.0 .0) -= 1;
         self.0 .1.notify_all();
     }
-}
-
-fn listen(address: &Address, listening: &mut Vec<Listening>) -> Result<()> {
-    match address {
-        Address::Network(name, port) => {
-            for own in (name.as_str(), *port)
-                .to_socket_addrs()
-                .map_err(Error::Io)?
-            {
-                let listener = TcpListener::bind(own).map_err(Error::Io)?;
-                listener.set_nonblocking(true).map_err(Error::Io)?;
-                listening.push(Listening::Network(listener));
-            }
-        }
-        Address::Socket(path) => {
-            // Of a server that was killed; what is no socket is somebody's.
-            let about = std::fs::symlink_metadata(path).map(|about| about.file_type());
-            let is_socket = about.is_ok_and(|kind| kind.is_socket());
-            if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
-                std::fs::remove_file(path).map_err(Error::Io)?;
-            }
-            let listener = UnixListener::bind(path).map_err(Error::Io)?;
-            let own = std::fs::Permissions::from_mode(0o600);
-            std::fs::set_permissions(path, own).map_err(Error::Io)?;
-            listener.set_nonblocking(true).map_err(Error::Io)?;
-            listening.push(Listening::Socket(listener, path.clone()));
-        }
-    }
-    Ok(())
 }
 
 fn secret(length: usize) -> Result<Vec<u8>> {

@@ -57,7 +57,7 @@ impl<E: Engine> Session<'_, E> {
     }
 
     fn run_text(&mut self, sql: &str) -> Step<Outcome> {
-        let statement = self.engine.prepare(sql, &[], "")?;
+        let statement = self.prepared(sql, &[], "")?;
         self.outcome(&statement, &Values::default(), &[], true)
     }
 

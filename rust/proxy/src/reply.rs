@@ -49,6 +49,8 @@ pub struct Fields {
     /// Other fields by their letters: `s` schema, `t` table, `c` column, `d` type, `n`
     /// constraint, `W` context.
     pub more: Vec<(u8, String)>,
+    /// The server's own code of an error, which is not sent.
+    pub code: Option<String>,
 }
 
 /// The client is who it says.

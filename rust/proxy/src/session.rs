@@ -8,6 +8,7 @@
 use crate::engine::{Done, Engine, Failure, Kind, Outcome, Statement, Values};
 use crate::error::Error;
 use crate::message::Request;
+use crate::observed::{self, Entry, Looks, Observer};
 use crate::portals::Portals;
 use crate::reply;
 use crate::socket::{Client, Ready};
@@ -57,9 +58,12 @@ pub(crate) struct Session<'a, E: Engine> {
     implicit: bool,
     /// Whether messages are ignored up to the next Sync.
     skips: bool,
-    settings: HashMap<String, String>,
+    pub(crate) settings: HashMap<String, String>,
     pub(crate) most_message_bytes: usize,
     stop: &'a Stop,
+    pub(crate) observer: Observer,
+    /// A COPY whose data are on their way.
+    pub(crate) copying: Option<Entry>,
 }
 
 impl<'a, E: Engine> Session<'a, E> {
@@ -68,6 +72,7 @@ impl<'a, E: Engine> Session<'a, E> {
         engine: E,
         most_message_bytes: usize,
         stop: &'a Stop,
+        observer: Observer,
     ) -> Self {
         Self {
             client,
@@ -79,6 +84,8 @@ impl<'a, E: Engine> Session<'a, E> {
             settings: HashMap::new(),
             most_message_bytes,
             stop,
+            observer,
+            copying: None,
         }
     }
 
@@ -173,6 +180,22 @@ impl<'a, E: Engine> Session<'a, E> {
         formats: &[i16],
         alone: bool,
     ) -> Step<Outcome> {
+        let entry = self.begins(self.engine.looks(statement))?;
+        let done = self.ran(statement, values, formats, alone);
+        if matches!(done, Ok(Outcome::CopyIn { .. } | Outcome::CopyOut { .. })) {
+            self.copying = Some(entry);
+            return done;
+        }
+        self.ends(&entry, done, observed::rows)
+    }
+
+    fn ran(
+        &mut self,
+        statement: &Statement<E::Handle>,
+        values: &Values,
+        formats: &[i16],
+        alone: bool,
+    ) -> Step<Outcome> {
         if let Some(outcome) = self.on_portal(statement)? {
             return Ok(outcome);
         }
@@ -220,8 +243,14 @@ impl<'a, E: Engine> Session<'a, E> {
                 return Ok(());
             }
             Outcome::Done { tag } | Outcome::Rows { tag, .. } => tag,
-            Outcome::CopyIn { format, columns } => self.copy_in(format, columns)?,
-            Outcome::CopyOut { form, columns } => self.copy_out(form, columns)?,
+            Outcome::CopyIn { format, columns } => {
+                let done = self.copy_in(format, columns);
+                self.copied(done)?
+            }
+            Outcome::CopyOut { form, columns } => {
+                let done = self.copy_out(form, columns);
+                self.copied(done)?
+            }
         };
         self.tell_notices()?;
         reply::command_complete(&mut self.client.output, &tag);
@@ -242,10 +271,22 @@ impl<'a, E: Engine> Session<'a, E> {
             return Ok(());
         }
         let done: Done<()> = self.engine.end(good);
-        if let Err(failure) = done {
-            self.say(&failure)?;
-            if failure.ends {
-                return Err(failure.into());
+        let shows = done.is_err() || (self.observer.audit.is_some() && self.engine.shows());
+        if shows {
+            let looks = Looks {
+                kind: if good { "COMMIT" } else { "ROLLBACK" }.to_owned(),
+                ..Looks::default()
+            };
+            let entry = self.begins(looks)?;
+            match self.ends(&entry, done.map_err(Halt::from), |()| 0) {
+                Ok(()) => {}
+                Err(Halt::Failed(failure)) => {
+                    self.say(&failure)?;
+                    if failure.ends {
+                        return Err(failure.into());
+                    }
+                }
+                Err(lost) => return Err(lost),
             }
         }
         self.tell_settings()?;

@@ -28,7 +28,8 @@ impl<E: Engine> Session<'_, E> {
     }
 
     fn run_all(&mut self, sql: &str) -> Step<()> {
-        let texts = self.engine.split(sql)?;
+        let split = self.engine.split(sql);
+        let texts = split.or_else(|failure| self.unprepared(failure))?;
         if texts.is_empty() {
             reply::empty_query(&mut self.client.output);
         }
@@ -43,7 +44,7 @@ impl<E: Engine> Session<'_, E> {
     }
 
     fn run_one(&mut self, text: &str, alone: bool) -> Step<()> {
-        let statement = self.engine.prepare(text, &[], "")?;
+        let statement = self.prepared(text, &[], "")?;
         match self.outcome(&statement, &Values::default(), &[], alone)? {
             outcome @ Outcome::Rows { .. } => self.send_rows(outcome),
             other => self.finish(other),

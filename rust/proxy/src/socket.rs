@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::message::{self, Request};
+use crate::metrics::Metrics;
 use crate::tls::{Certificate, Channel};
 use bytes::BytesMut;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -11,6 +12,7 @@ use std::io::{self, ErrorKind};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const READ_AT_ONCE: usize = 16 << 10;
@@ -42,6 +44,16 @@ impl Stream {
             Self::Tcp(stream) => stream
                 .peer_addr()
                 .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
+        }
+    }
+
+    /// Who is at the other end: an address and a port, or `local` of a Unix socket.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Self::Unix(_) => "local".to_owned(),
+            Self::Tcp(stream) => stream
+                .peer_addr()
+                .map_or_else(|_| String::new(), |address| address.to_string()),
         }
     }
 }
@@ -85,6 +97,8 @@ pub struct Client {
     write_timeout: Duration,
     /// When the greeting must be over.
     deadline: Option<Instant>,
+    /// Where bytes are counted.
+    counted: Option<Arc<Metrics>>,
 }
 
 impl Client {
@@ -107,7 +121,13 @@ impl Client {
             ended: false,
             write_timeout: WRITE_TIMEOUT,
             deadline: None,
+            counted: None,
         })
+    }
+
+    /// Counts bytes from now on.
+    pub(crate) fn count(&mut self, metrics: Arc<Metrics>) {
+        self.counted = Some(metrics);
     }
 
     /// How long a write may make no progress; 60 seconds unless set.
@@ -179,6 +199,9 @@ impl Client {
     pub fn flush(&mut self) -> Result<()> {
         let mut bytes = std::mem::take(&mut self.output);
         let sent = self.write(&bytes);
+        if let Some(metrics) = &self.counted {
+            metrics.sent(bytes.len());
+        }
         bytes.clear();
         if bytes.capacity() <= MOST_SPARE {
             self.output = bytes;
@@ -296,7 +319,12 @@ impl Client {
                 self.ended = true;
                 Ok(())
             }
-            Ok((count, _)) => self.unseal(read.get(..count).unwrap_or_default()),
+            Ok((count, _)) => {
+                if let Some(metrics) = &self.counted {
+                    metrics.received(count);
+                }
+                self.unseal(read.get(..count).unwrap_or_default())
+            }
             Err(Errno::INTR | Errno::AGAIN) => Ok(()),
             Err(error) => Err(error.into()),
         };

@@ -1,6 +1,8 @@
 //! The greeting: TLS, the startup message, and the proof of a password.
 
+use crate::audit::Audit;
 use crate::error::{Error, Result};
+use crate::log::Log;
 use crate::message::Request;
 use crate::packet::{self, Packet};
 use crate::reply::{self, Fields};
@@ -37,6 +39,10 @@ pub struct Options {
     pub most_message_bytes: usize,
     /// How long the whole greeting may take; 60 seconds by default.
     pub patience: Duration,
+    /// Where each statement is written down, if anywhere.
+    pub audit: Option<Arc<Audit>>,
+    /// Where it is said what happens, if anywhere.
+    pub log: Option<Arc<Log>>,
 }
 
 impl Options {
@@ -49,6 +55,8 @@ impl Options {
             trust_loopback: false,
             most_message_bytes: 1 << 30,
             patience: Duration::from_secs(60),
+            audit: None,
+            log: None,
         }
     }
 }

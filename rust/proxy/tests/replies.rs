@@ -57,6 +57,7 @@ fn fields() -> impl Strategy<Value = Fields> {
         hint,
         position,
         more,
+        code: None,
     })
 }
 

@@ -8,13 +8,14 @@ use crate::proxy_reads::Read;
 use crate::proxy_rows::{Chosen, NewRow};
 use crate::proxy_values::failure;
 use crate::proxy_writes::Write;
-use crate::reserve::Reserve;
+use crate::reserve::{self, Reserve};
 use louver_proxy::{
-    Address, Certificate, Done, Failure, Greeting, Lender, Options, Pool, Pooled,
-    Server as Serving, Sharing, Stop, Users,
+    Address, Audit, Certificate, Done, Failure, Greeting, Lender, Level, Log, Monitor, Monitored,
+    Options, Pool, Pooled, Server as Serving, Sharing, Stop, Users,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,18 +25,21 @@ fn raised(error: louver_proxy::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Python's object, which opens sessions and knows who may come.
-struct Opening(Py<PyAny>);
+/// Python's object, which opens sessions, and who may come.
+struct Opening(Py<PyAny>, Arc<Users>);
 
 impl Lender for Opening {
     type Engine = Client;
 
     fn visitor(&self, greeting: &Greeting) -> Done<Guest> {
+        let words = self.1.verifier(&greeting.user);
+        let words = words.map_or_else(Vec::new, |known| known.words.clone());
         Python::attach(|py| {
             let given = (
                 greeting.user.as_str(),
                 greeting.database.as_str(),
                 greeting.parameters.clone(),
+                words,
             );
             let object = self.0.call_method1(py, "visitor", given);
             Ok(Guest::new(object.map_err(|e| failure(py, &e))?))
@@ -58,20 +62,25 @@ struct Server {
     counts: Arc<louver_proxy::Counts>,
     pool: Arc<dyn Pooled>,
     addresses: Vec<(String, u16)>,
+    monitored: Vec<(String, u16)>,
 }
 
 #[pymethods]
 impl Server {
     /// Listens on `[(name, port) or (path of a socket, None)]`. `opener.open()` gives what runs
     /// statements of one client after the other, and `opener.visitor(user, database,
-    /// [(name, value)])` who a client is. `users` is a file of users, whose passwords are asked
-    /// for; without one, only this machine's clients are let in. `certificate` is the files of a
-    /// certificate's chain and of its key. `pool_size` sessions are kept for later clients, or
-    /// `by_transaction` serve all of them, each waiting at most `pool_patience_ms`.
+    /// [(name, value)], [(key, value)])` who a client is; the last are the words of the user's line
+    /// in the file of users. `users` is that file, whose passwords are asked for; without one, only
+    /// this machine's clients are let in. `certificate` is the files of a certificate's chain and
+    /// of its key. `pool_size` sessions are kept for later clients, or `by_transaction` serve all
+    /// of them, each waiting at most `pool_patience_ms`. Each statement is written down in `audit`;
+    /// `log` is a file, or None for the standard error, and the least level that is written.
+    /// `monitor` is an address, and what says whether the server behind answers.
     #[new]
     #[pyo3(signature = (addresses, opener, users=None, certificate=None, tls_required=false,
                         most_clients=500, most_message_bytes=1 << 30, patience_ms=60_000,
-                        by_transaction=false, pool_size=16, pool_patience_ms=60_000))]
+                        by_transaction=false, pool_size=16, pool_patience_ms=60_000,
+                        audit=None, log=None, monitor=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         addresses: Vec<(String, Option<u16>)>,
@@ -85,14 +94,11 @@ impl Server {
         by_transaction: bool,
         pool_size: usize,
         pool_patience_ms: u64,
+        audit: Option<PathBuf>,
+        log: Option<(Option<PathBuf>, String)>,
+        monitor: Option<GivenMonitor>,
     ) -> PyResult<Self> {
-        let addresses: Vec<Address> = addresses
-            .into_iter()
-            .map(|(name, port)| match port {
-                Some(port) => Address::Network(name, port),
-                None => Address::Socket(name.into()),
-            })
-            .collect();
+        let addresses: Vec<Address> = addresses.into_iter().map(address).collect();
         let trust_loopback = users.is_none();
         let users = match users {
             Some(path) => Users::read(&path),
@@ -106,6 +112,11 @@ impl Server {
             trust_loopback,
             most_message_bytes,
             patience: Duration::from_millis(patience_ms),
+            audit: audit
+                .map(|path| Audit::open(&path).map(Arc::new))
+                .transpose()
+                .map_err(raised)?,
+            log: log.map(opened_log).transpose()?.map(Arc::new),
         };
         let stop = Arc::new(Stop::new()?);
         let sharing = Sharing {
@@ -113,18 +124,18 @@ impl Server {
             size: pool_size,
             patience: Duration::from_millis(pool_patience_ms),
         };
-        let pool = Pool::new(Opening(opener), sharing);
+        let audit = options.audit.clone();
+        let pool = Pool::new(Opening(opener, Arc::clone(&options.users)), sharing);
         let pooled = pool.pooled();
         let serving = Serving::new(&addresses, pool, options, most_clients, Arc::clone(&stop))
             .map_err(raised)?;
+        let monitored = monitored(&serving, monitor, (audit, Arc::clone(&pooled)), &stop)?;
+        let named = |address: &SocketAddr| (address.ip().to_string(), address.port());
         Ok(Self {
             pool: pooled,
+            monitored: monitored.iter().map(named).collect(),
             counts: serving.counts(),
-            addresses: serving
-                .addresses()
-                .iter()
-                .map(|address| (address.ip().to_string(), address.port()))
-                .collect(),
+            addresses: serving.addresses().iter().map(named).collect(),
             serving: Mutex::new(Some(serving)),
             stop,
         })
@@ -134,6 +145,12 @@ impl Server {
     #[getter]
     fn addresses(&self) -> Vec<(String, u16)> {
         self.addresses.clone()
+    }
+
+    /// Those at which it answers what operators ask.
+    #[getter]
+    fn monitored(&self) -> Vec<(String, u16)> {
+        self.monitored.clone()
     }
 
     /// Serves until `stop` is called, then until all clients have gone, or for so long; the number
@@ -167,6 +184,85 @@ impl Server {
             c.refused.load(SeqCst),
             c.cancelled.load(SeqCst),
         )
+    }
+}
+
+fn address((name, port): (String, Option<u16>)) -> Address {
+    match port {
+        Some(port) => Address::Network(name, port),
+        None => Address::Socket(name.into()),
+    }
+}
+
+fn opened_log((path, level): (Option<PathBuf>, String)) -> PyResult<Log> {
+    let level = Level::of(&level).ok_or_else(|| PyValueError::new_err("no level of the log"))?;
+    Ok(Log::open(path.as_deref(), level)?)
+}
+
+type GivenMonitor = ((String, Option<u16>), Py<PyAny>);
+
+/// Answers what operators ask, if that is wanted; at which addresses.
+fn monitored(
+    serving: &Serving<Pool<Opening>>,
+    given: Option<GivenMonitor>,
+    (audit, pool): (Option<Arc<Audit>>, Arc<dyn Pooled>),
+    stop: &Arc<Stop>,
+) -> PyResult<Vec<SocketAddr>> {
+    let Some((own_address, well)) = given else {
+        return Ok(Vec::new());
+    };
+    let own = Box::new(Monitoring(well, audit, pool));
+    let monitor = Monitor::new(
+        &address(own_address),
+        serving.counts(),
+        own,
+        Arc::clone(stop),
+    );
+    let monitor = monitor.map_err(raised)?;
+    let addresses = monitor.addresses();
+    monitor.start().map_err(raised)?;
+    Ok(addresses)
+}
+
+/// What Python says of the server behind, the audit, and the pool.
+struct Monitoring(Py<PyAny>, Option<Arc<Audit>>, Arc<dyn Pooled>);
+
+impl Monitored for Monitoring {
+    fn is_well(&self) -> bool {
+        Python::attach(|py| {
+            let said = self.0.call0(py).and_then(|said| said.extract(py));
+            said.unwrap_or(false)
+        })
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, &'static str, &'static str, u64)> {
+        let (blocks, conditions) = reserve::counts();
+        let lines = self.1.as_ref().map_or(0, |audit| audit.lines());
+        let (sessions, idle, waiting) = self.2.counts();
+        let gauge = |name, help, value: usize| (name, "gauge", help, value as u64);
+        vec![
+            gauge("pool_sessions", "Sessions of the pool.", sessions),
+            gauge("pool_idle", "Those that no client has.", idle),
+            gauge("pool_waiting", "Clients that wait for one.", waiting),
+            (
+                "audit_lines_total",
+                "counter",
+                "Lines of the audit file.",
+                lines,
+            ),
+            (
+                "ledger_blocks_total",
+                "counter",
+                "Blocks of conditions that were recorded ahead.",
+                blocks,
+            ),
+            (
+                "ledger_conditions_total",
+                "counter",
+                "Conditions that were taken from them.",
+                conditions,
+            ),
+        ]
     }
 }
 

@@ -1,18 +1,16 @@
 //! One client of the front door: its statements are run by an object of Python's, or without it
 //! where that is known to do.
 
-use crate::proxy_passes::Pass;
-use crate::proxy_reads::Read;
-use crate::proxy_values::{columns, failure, fields, rows};
-use crate::proxy_writes::{Ran, Write};
+use crate::proxy_statements::{outcome, statement, Direct, Handle, Known};
+use crate::proxy_values::{columns, failure, fields, leak, GivenLeak};
+use crate::proxy_writes::Ran;
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, CopyForm, CursorUse, CursorVerb, Done, Engine, Failure, Fields, Kind,
-    Outcome, Statement, Values,
+    Canceller, Column, Disclosed, Done, Engine, Failure, Fields, Kind, Looks, Outcome, Statement,
+    Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// One client's engine: an object of Python's.
@@ -32,6 +30,10 @@ pub(crate) struct Client {
     pub(crate) stamp: u64,
     /// Whether Python has done something since a client came in.
     pub(crate) touched: bool,
+    /// What was disclosed without Python.
+    shown: Disclosed,
+    /// Whether what was done last was done without it.
+    is_direct: bool,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -58,6 +60,8 @@ impl Client {
             wrote: false,
             stamp: 0,
             touched: false,
+            shown: Disclosed::default(),
+            is_direct: false,
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
@@ -75,7 +79,7 @@ impl Client {
                 .call_method0("count")
                 .map_err(|error| failure(py, &error))?;
         }
-        self.touched = true;
+        (self.touched, self.is_direct) = (true, false);
         let done = call(&object).map_err(|error| failure(py, &error));
         let after = self.after(&object);
         match (done, after) {
@@ -111,29 +115,6 @@ type After<'py> = (
     u64,
 );
 
-/// A prepared statement: Python's object, and how it runs without Python.
-pub(crate) struct Handle {
-    object: Py<PyAny>,
-    known: RefCell<Known>,
-}
-
-/// What runs a statement without Python.
-#[derive(FromPyObject)]
-enum Way {
-    Read(Py<Read>),
-    Pass(Py<Pass>),
-    Write(Py<Write>),
-}
-
-/// The way of a statement in one generation, if it is known; after so many runs that gave none,
-/// nothing is looked for any more.
-#[derive(Default)]
-struct Known {
-    generation: u64,
-    runs: u32,
-    way: Option<Way>,
-}
-
 /// A statement is planned with its first run, and what opens its rows is known with its second.
 const RUNS: u32 = 3;
 
@@ -158,9 +139,17 @@ impl Client {
         let mut known = statement.handle.known.borrow_mut();
         let valid = self.is_valid(&known);
         let ran = match known.way.as_ref().filter(|_| valid)? {
-            Way::Read(read) => return read.get().run(values, formats),
-            Way::Pass(pass) => return pass.get().run(values, formats),
-            Way::Write(write) => write.get().run(values),
+            Direct::Read(read) => {
+                let done = read.get().run(values, formats);
+                self.shown.add(read.get().disclosed());
+                return done;
+            }
+            Direct::Pass(pass) => return pass.get().run(values, formats),
+            Direct::Write(write) => {
+                let ran = write.get().run(values);
+                self.shown.add(write.get().disclosed());
+                ran
+            }
         };
         match ran {
             Ran::Done(done) => {
@@ -185,9 +174,9 @@ impl Client {
     /// Python has run a statement that its way left to it: what that shows is recorded.
     fn recorded(statement: &Statement<Handle>) {
         match &statement.handle.known.borrow().way {
-            Some(Way::Read(read)) => read.get().recorded(),
-            Some(Way::Write(write)) => write.get().recorded(),
-            Some(Way::Pass(_)) | None => {}
+            Some(Direct::Read(read)) => read.get().recorded(),
+            Some(Direct::Write(write)) => write.get().recorded(),
+            Some(Direct::Pass(_)) | None => {}
         }
     }
 
@@ -208,7 +197,7 @@ impl Client {
         known.way = Python::attach(|py| {
             let handle = statement.handle.object.bind(py);
             let way = self.object.call_method1(py, "way", (handle,)).ok()?;
-            way.extract::<Option<Way>>(py).ok()?
+            way.extract::<Option<Direct>>(py).ok()?
         });
     }
 }
@@ -265,7 +254,9 @@ impl Engine for Client {
         values: &Values,
         formats: &[i16],
     ) -> Done<Outcome> {
-        if let Some(done) = self.known(statement, values, formats) {
+        let known = self.known(statement, values, formats);
+        self.is_direct = known.is_some();
+        if let Some(done) = known {
             return done;
         }
         let left = self.is_known(statement);
@@ -341,43 +332,44 @@ impl Engine for Client {
         Python::attach(|py| self.call(py, |o| o.call_method0("notifications")?.extract()))
     }
 
+    fn looks(&self, statement: &Statement<Handle>) -> Looks {
+        statement.handle.looks.clone()
+    }
+
+    fn way(&self) -> Way {
+        if self.is_direct {
+            Way::Direct
+        } else {
+            Way::Planned
+        }
+    }
+
+    fn shows(&mut self) -> bool {
+        let disclosed = self.disclosed();
+        self.shown.add(disclosed);
+        !self.shown.is_empty()
+    }
+
+    fn disclosed(&mut self) -> Disclosed {
+        let mut disclosed = std::mem::take(&mut self.shown);
+        if self.is_direct {
+            return disclosed;
+        }
+        let given = Python::attach(|py| {
+            let given = self.object.call_method0(py, "disclosed").ok()?;
+            given.extract::<(Vec<String>, Vec<GivenLeak>)>(py).ok()
+        });
+        let (opened, leaked) = given.unwrap_or_default();
+        disclosed.add(Disclosed {
+            opened,
+            leaked: leaked.into_iter().map(leak).collect(),
+        });
+        disclosed
+    }
+
     fn canceller(&self) -> Arc<dyn Canceller> {
         Arc::clone(&self.canceller) as Arc<dyn Canceller>
     }
-}
-
-/// What Python has prepared.
-fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle>> {
-    let kind: String = prepared.getattr("kind")?.extract()?;
-    let used: Option<(String, String, i64)> = prepared.getattr("cursor")?.extract()?;
-    let verb = |verb: &str| match verb {
-        "DECLARE" => CursorVerb::Declare,
-        "FETCH" => CursorVerb::Fetch,
-        "MOVE" => CursorVerb::Move,
-        _ => CursorVerb::Close,
-    };
-    Ok(Statement {
-        kind: match kind.as_str() {
-            "empty" => Kind::Empty,
-            "begins" => Kind::Begins,
-            "controls" => Kind::Controls,
-            "copies" => Kind::Copies,
-            "varies" => Kind::Varies,
-            _ => Kind::Other,
-        },
-        parameters: prepared.getattr("parameters")?.extract()?,
-        columns: columns(&prepared.getattr("columns")?)?,
-        deallocates: prepared.getattr("deallocates")?.extract()?,
-        cursor: used.map(|(word, name, ahead)| CursorUse {
-            verb: verb(&word),
-            name,
-            ahead,
-        }),
-        handle: Handle {
-            object: prepared.unbind(),
-            known: RefCell::default(),
-        },
-    })
 }
 
 impl Drop for Client {
@@ -386,28 +378,4 @@ impl Drop for Client {
             let _ = self.object.call_method0(py, "close");
         });
     }
-}
-
-/// What `run` gave: `None`, a tag, the begin of a COPY, or rows. A COPY is `("text", "csv" or
-/// "binary", columns)`, with quote and escape where it gives data.
-fn outcome(given: &Bound<'_, PyAny>) -> PyResult<Outcome> {
-    if given.is_none() {
-        return Ok(Outcome::Empty);
-    }
-    if let Ok(tag) = given.extract::<String>() {
-        return Ok(Outcome::Done { tag });
-    }
-    if let Ok((form, columns)) = given.extract::<(String, usize)>() {
-        let format = i8::from(form == "binary");
-        return Ok(Outcome::CopyIn { format, columns });
-    }
-    if let Ok((form, columns, quote, escape)) = given.extract::<(String, usize, u8, u8)>() {
-        let form = match form.as_str() {
-            "binary" => CopyForm::Binary,
-            "csv" => CopyForm::Csv { quote, escape },
-            _ => CopyForm::Text,
-        };
-        return Ok(Outcome::CopyOut { form, columns });
-    }
-    rows(given)
 }

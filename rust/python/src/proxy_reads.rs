@@ -9,13 +9,14 @@ use crate::postgres::Session;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given as Sent;
 use crate::proxy_passes::{in_formats, LookedAt};
+use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_values::{described, Described};
 use crate::raw_messages::Given;
-use crate::reserve::{number, Reserve, Unrecorded};
+use crate::reserve::number;
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Error, Form, Step, Value};
-use louver_proxy::{Column, Failure, Outcome, Values};
+use louver_proxy::{Column, Disclosed, Failure, Outcome, Values};
 use louver_trusted::Tag;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,15 +42,16 @@ pub(crate) struct Read {
     shown: Vec<usize>,
     columns: Vec<Column>,
     firm: Vec<bool>,
-    reserves: Vec<Py<Reserve>>,
+    reserves: Vec<Counted>,
     unrecorded: Unrecorded,
+    opens: Opens,
 }
 
 #[pymethods]
 impl Read {
     /// A query: what it is sent by and opened with, its guard, the sources of its keys' values, the
-    /// opened columns that are shown with their descriptions and whether they are printed here, and
-    /// the reserves of what it shows the server.
+    /// opened columns that are shown with their descriptions and whether they are printed here, the
+    /// reserves of what it shows the server, and the names of the encrypted columns that it opens.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -61,7 +63,8 @@ impl Read {
         guard: (String, Vec<Sent>),
         sources: Vec<Vec<Vec<GivenSource>>>,
         shown: Vec<(usize, Described, bool)>,
-        reserves: Vec<Py<Reserve>>,
+        reserves: Vec<GivenReserve>,
+        opens: Vec<String>,
     ) -> PyResult<Self> {
         let sources = Sources::new(sources, look_up.get())?;
         Ok(Self {
@@ -77,8 +80,9 @@ impl Read {
             firm: shown.iter().map(|item| item.2).collect(),
             columns: shown.iter().map(|item| described(item.1.clone())).collect(),
             shown: shown.iter().map(|item| item.0).collect(),
-            reserves,
+            reserves: Counted::all(reserves),
             unrecorded: Unrecorded::default(),
+            opens: Opens::new(opens),
         })
     }
 }
@@ -116,7 +120,14 @@ impl Read {
             Err(_) => return None,
         };
         self.looked_at.again();
-        self.opened(&Reply::of(reply), &tags, columns).map(Ok)
+        let outcome = self.opened(&Reply::of(reply), &tags, columns)?;
+        self.opens.opened();
+        Some(Ok(outcome))
+    }
+
+    /// What it has opened and newly shown since this was last called.
+    pub(crate) fn disclosed(&self) -> Disclosed {
+        self.opens.disclosed(self.reserves.iter())
     }
 
     /// Python has run the query that was not recorded.

@@ -6,16 +6,18 @@ use crate::keyring::KeyRing;
 use crate::look_ups::{uuid, LookUp};
 use crate::postgres_replies::Reply;
 use crate::proxy_growth::RowNumbers;
+use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_terms::{changed, GivenTerm, Term};
 use crate::raw::Raw;
 use crate::raw_messages::Given;
-use crate::reserve::{number, Reserve, Unrecorded};
+use crate::reserve::number;
 use crate::sealed_rows::{RowForm, SealedRow};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use louver_postgres::Value;
+use louver_proxy::Disclosed;
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -30,10 +32,11 @@ pub(crate) struct Chosen {
     /// Of each declared column its place among those that are opened.
     places: Vec<usize>,
     /// What conditions are taken from: of those that come again, and of those that do not.
-    reserves: (Vec<Py<Reserve>>, Vec<Py<Reserve>>),
+    reserves: (Vec<Counted>, Vec<Counted>),
     unrecorded: Unrecorded,
     /// Of the rows that are changed.
-    touched: Vec<Py<Reserve>>,
+    touched: Vec<Counted>,
+    opens: Opens,
 }
 
 /// One row that was found: its number and its values.
@@ -47,8 +50,9 @@ impl Chosen {
         sql: String,
         sources: Vec<Vec<Vec<GivenSource>>>,
         places: Vec<usize>,
-        reserves: (Vec<Py<Reserve>>, Vec<Py<Reserve>>),
-        touched: Vec<Py<Reserve>>,
+        reserves: (Vec<GivenReserve>, Vec<GivenReserve>),
+        touched: Vec<GivenReserve>,
+        opens: Vec<String>,
     ) -> PyResult<Self> {
         let sources = Sources::new(sources, look_up.get())?;
         Ok(Self {
@@ -56,9 +60,10 @@ impl Chosen {
             sql,
             sources,
             places,
-            reserves,
+            reserves: (Counted::all(reserves.0), Counted::all(reserves.1)),
             unrecorded: Unrecorded::default(),
-            touched,
+            touched: Counted::all(touched),
+            opens: Opens::new(opens),
         })
     }
 }
@@ -81,7 +86,7 @@ impl Chosen {
     pub(crate) fn records(&self, text: u64, tags: &[Vec<Tag>]) -> bool {
         let condition = number((text, tags));
         let (again, once) = &self.reserves;
-        self.unrecorded.take(condition, again) && once.iter().all(|r| r.get().take_new())
+        self.unrecorded.take(condition, again) && once.iter().all(Counted::take_new)
     }
 
     /// Python has run the statement that was not recorded.
@@ -91,7 +96,23 @@ impl Chosen {
 
     /// The same of the change of a row.
     pub(crate) fn records_touched(&self) -> bool {
-        self.touched.iter().all(|r| r.get().take_new())
+        self.touched.iter().all(Counted::take_new)
+    }
+
+    /// Whether it has opened something, and how many new conditions of each reserve were taken,
+    /// since this was last called.
+    pub(crate) fn taken(&self) -> (bool, Vec<u64>) {
+        (self.opens.taken(), self.all().map(Counted::taken).collect())
+    }
+
+    /// The same as the audit has it.
+    pub(crate) fn disclosed(&self) -> Disclosed {
+        self.opens.disclosed(self.all())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Counted> {
+        let (again, once) = &self.reserves;
+        again.iter().chain(once).chain(&self.touched)
     }
 
     /// The only row of an answer, or none; None where Python is to look at it.
@@ -105,6 +126,7 @@ impl Chosen {
         let look_up = self.look_up.get();
         let answer = look_up.columns(reply).ok()?;
         let opened = look_up.opened(ring, epochs, &answer, tags).ok()?;
+        self.opens.opened();
         let (row_ids, columns) = opened.split_first()?;
         let row_ids = row_ids.as_primitive_opt::<Int64Type>()?;
         match row_ids.len() {

@@ -4,12 +4,24 @@ use crate::ffi::PyArray;
 use crate::proxy::internal;
 use bytes::BytesMut;
 use louver_postgres::{data_rows, Form};
-use louver_proxy::{Column, Failure, Fields, Outcome};
+use louver_proxy::{Column, Failure, Fields, Leak, Outcome};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// `(name, table, attribute, type, size, modifier, format)`.
 pub(crate) type Described = (String, u32, i16, u32, i16, i32, i16);
+
+/// Columns, level, kind and number.
+pub(crate) type GivenLeak = (Vec<String>, String, String, u64);
+
+pub(crate) fn leak((columns, level, kind, count): GivenLeak) -> Leak {
+    Leak {
+        columns,
+        level,
+        kind,
+        count,
+    }
+}
 
 /// A list of columns, or None.
 pub(crate) fn columns(given: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Column>>> {
@@ -112,5 +124,6 @@ pub(crate) fn fields(given: &Bound<'_, PyDict>, severity: &'static str) -> PyRes
         hint: text("hint")?,
         position,
         more,
+        code: text("code")?,
     })
 }

@@ -12,7 +12,7 @@ use crate::proxy_rows::{Chosen, NewRow, Unmade};
 use crate::raw_messages::Given;
 use crate::raw_values::of_python;
 use louver_postgres::{Error, Look, Step, Value};
-use louver_proxy::{Done, Failure, Outcome, Values};
+use louver_proxy::{Disclosed, Done, Failure, Outcome, Values};
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -135,9 +135,22 @@ impl Write {
             (_, Some(signal)) => Err(signal),
         }
     }
+
+    /// Whether it has opened rows, and how many new conditions of each reserve it has taken, since
+    /// this was last called.
+    fn taken(&self) -> (bool, Vec<u64>) {
+        let chosen = self.chosen.as_ref();
+        chosen.map_or_else(Default::default, |chosen| chosen.get().taken())
+    }
 }
 
 impl Write {
+    /// What it has opened and newly shown since this was last called.
+    pub(crate) fn disclosed(&self) -> Disclosed {
+        let chosen = self.chosen.as_ref();
+        chosen.map_or_else(Disclosed::default, |chosen| chosen.get().disclosed())
+    }
+
     /// Runs it with these values. The interpreter's lock is not held.
     pub(crate) fn run(&self, values: &Values) -> Ran {
         match self.attempts(&Given::Message(values), &mut || false) {

@@ -4,10 +4,21 @@
 use pyo3::prelude::*;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// So many are known again at most.
 const MOST: usize = 1 << 20;
+
+/// Of all reserves of the process.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+static CONDITIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How many blocks were recorded, and how many conditions were taken from them.
+pub(crate) fn counts() -> (u64, u64) {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    (read(&BLOCKS), read(&CONDITIONS))
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -32,9 +43,9 @@ impl Reserve {
         self.state().known.contains(&number(condition))
     }
 
-    /// Takes a condition, if one is left.
+    /// Takes a condition: whether it is a new one; None where none is left.
     #[pyo3(name = "take")]
-    fn take_text(&self, condition: &str) -> bool {
+    fn take_text(&self, condition: &str) -> Option<bool> {
         self.take(number(condition))
     }
 
@@ -43,22 +54,24 @@ impl Reserve {
         let mut state = self.state();
         remember(&mut state, number(condition));
         state.left = more;
+        BLOCKS.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Reserve {
-    /// Whether a condition was taken before, or is now.
-    pub(crate) fn take(&self, condition: u64) -> bool {
+    /// Takes a condition: whether it was not taken before; None where none is left.
+    pub(crate) fn take(&self, condition: u64) -> Option<bool> {
         let mut state = self.state();
         if state.known.contains(&condition) {
-            return true;
+            return Some(false);
         }
         if state.left == 0 {
-            return false;
+            return None;
         }
         state.left -= 1;
+        CONDITIONS.fetch_add(1, Ordering::Relaxed);
         remember(&mut state, condition);
-        true
+        Some(true)
     }
 
     /// Takes a condition that comes once.
@@ -66,43 +79,16 @@ impl Reserve {
         let mut state = self.state();
         let left = state.left.checked_sub(1);
         state.left = left.unwrap_or(0);
+        CONDITIONS.fetch_add(u64::from(left.is_some()), Ordering::Relaxed);
         left.is_some()
     }
 
+    /// A condition is known again, which the ledger has.
+    pub(crate) fn knows(&self, condition: u64) {
+        remember(&mut self.state(), condition);
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A condition that no reserve had anything left for. Where Python then records what the same
-/// statement shows, it is known from there on: else one that is asked for all the time, which the
-/// ledger knows and so records no further ones of, would never be taken.
-#[derive(Debug, Default)]
-pub(crate) struct Unrecorded(Mutex<Option<u64>>);
-
-impl Unrecorded {
-    /// Whether a condition is taken from all of these.
-    pub(crate) fn take(&self, condition: u64, reserves: &[Py<Reserve>]) -> bool {
-        let taken = reserves.iter().all(|r| r.get().take(condition));
-        *self.held() = (!taken).then_some(condition);
-        taken
-    }
-
-    /// Another statement begins.
-    pub(crate) fn clear(&self) {
-        *self.held() = None;
-    }
-
-    /// Python has run the statement of the last `take`.
-    pub(crate) fn recorded(&self, reserves: &[Py<Reserve>]) {
-        if let Some(condition) = self.held().take() {
-            for reserve in reserves {
-                remember(&mut reserve.get().state(), condition);
-            }
-        }
-    }
-
-    fn held(&self) -> MutexGuard<'_, Option<u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

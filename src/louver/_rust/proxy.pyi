@@ -1,13 +1,16 @@
 """The front door: PostgreSQL's wire protocol as a server speaks it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from louver._rust import Epochs, KeyRing
 from louver._rust.look_ups import LookUp
 from louver._rust.postgres import Session
 from louver._rust.recipe import RowForm
+
+#: columns, level and kind of a fact, and how many conditions are new
+_Leak: TypeAlias = tuple[list[str], str, str, int]
 
 @final
 class Server:
@@ -24,9 +27,14 @@ class Server:
         by_transaction: bool = False,
         pool_size: int = 16,
         pool_patience_ms: int = 60000,
+        audit: Path | str | None = None,
+        log: tuple[Path | str | None, str] | None = None,
+        monitor: tuple[tuple[str, int | None], Callable[[], bool]] | None = None,
     ) -> Server: ...
     @property
     def addresses(self) -> list[tuple[str, int]]: ...
+    @property
+    def monitored(self) -> list[tuple[str, int]]: ...
     def run(self, patience_ms: int) -> int: ...
     def stop(self) -> None: ...
     def pooled(self) -> tuple[int, int, int]: ...
@@ -38,7 +46,7 @@ def verifier(password: str) -> str: ...
 class Reserve:
     def __new__(cls) -> Reserve: ...
     def has(self, condition: str) -> bool: ...
-    def take(self, condition: str) -> bool: ...
+    def take(self, condition: str) -> bool | None: ...
     def begin(self, condition: str, more: int) -> None: ...
 
 @final
@@ -53,7 +61,8 @@ class Read:
         guard: tuple[str, Sequence[Any]],
         sources: Sequence[Sequence[Sequence[Any]]],
         shown: Sequence[tuple[int, tuple[str, int, int, int, int, int, int], bool]],
-        reserves: Sequence[Reserve],
+        reserves: Sequence[tuple[Reserve, _Leak]],
+        opens: Sequence[str],
     ) -> Read: ...
 
 @final
@@ -87,8 +96,9 @@ class Chosen:
         sql: str,
         sources: Sequence[Sequence[Sequence[Any]]],
         places: Sequence[int],
-        reserves: tuple[Sequence[Reserve], Sequence[Reserve]],
-        touched: Sequence[Reserve],
+        reserves: tuple[Sequence[tuple[Reserve, _Leak]], Sequence[tuple[Reserve, _Leak]]],
+        touched: Sequence[tuple[Reserve, _Leak]],
+        opens: Sequence[str],
     ) -> Chosen: ...
 
 @final
@@ -119,3 +129,4 @@ class Write:
     ) -> Write: ...
     def recorded(self) -> None: ...
     def apply(self, values: Sequence[Any]) -> tuple[int | None, bool]: ...
+    def taken(self) -> tuple[bool, list[int]]: ...

@@ -76,6 +76,8 @@ class Columns:
         # The schemas of answers that had every column which was asked for.
         self._complete: WeakKeyDictionary[RemoteQuery, pa.Schema] = WeakKeyDictionary()
         self._catalog = catalog
+        #: tables and columns, by id, of which something was opened
+        self.opened: set[tuple[int, int]] = set()
 
     @property
     def catalog(self) -> Catalog:
@@ -267,6 +269,7 @@ class Columns:
         field: pa.Field,
     ) -> pa.Array:
         table, column = _column_of(output, remote, tables)
+        self.opened.add((table.id, column.id))
         named = zip(summed.parts, output.parts, strict=True)
         parts = {
             part: server_numbers.python_values(joined(answer.column(answer_name(name, remote))))
@@ -291,6 +294,7 @@ class Columns:
         literals: Sequence[str],
         field: pa.Field,
     ) -> pa.Array:
+        self.opened |= secret.key.columns()
         key = self._key(secret.key)
         factor = factor_value(secret.factor, literals)
         if factor != 1:
@@ -304,6 +308,7 @@ class Columns:
         self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field
     ) -> pa.Array:
         """A sealed column opened; an altered or moved value raises, naming column and row."""
+        self.opened.add((table.id, column.id))
         try:
             opened = schemes.open_copy(self, table, column, values, row_ids, storage(field.type))
         except errors.VerificationError as error:

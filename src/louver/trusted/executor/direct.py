@@ -1,16 +1,20 @@
 """What statements rely on that the compiled module runs without Python, or with one call of it
-(docs/decisions/0034), and where the values of their keys come from.
+(docs/decisions/0034), where the values of their keys come from, and what the audit says of them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from louver.trusted.executor import point_reads, repeated
 from louver.trusted.executor.context import Context
 from louver.trusted.planner.sql import lexer
+from louver.trusted.vault.catalog import Catalog
+from louver.trusted.vault.facts import Fact
 
+Leak = tuple[list[str], str, str, int]
+"""Columns, level and kind of a fact, and how many conditions are new."""
 _MOST = (1 << 63) - 1
 
 
@@ -22,6 +26,7 @@ def basis(context: Context) -> tuple[object, ...]:
         id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
         repeated.is_alone(context), context.state.writable, context.state.only_reads, os.getpid(),
         id(getattr(engine, "session", None)), getattr(engine, "limits", None),
+        getattr(context.local, "rights", None),
     )  # fmt: skip
 
 
@@ -51,3 +56,19 @@ def sources_of(
     results = [[list(map(source, columns)) for columns in constants] for constants in positions]
     flat = (value for key in results for columns in key for value in columns)
     return None if any(value is None for value in flat) else results
+
+
+def names(catalog: Catalog, columns: Iterable[tuple[int, int]]) -> list[str]:
+    """The names of columns, by the ids of table and column; those that are gone have none."""
+    known = {
+        (table.id, column.id): f"{table.label}.{column.name}"
+        for table in catalog.tables.values()
+        for column in table.columns
+    }
+    return sorted(known[item] for item in columns if item in known)
+
+
+def leak(fact: Fact, count: int = 1) -> Leak:
+    """A fact as the audit has it."""
+    columns = [f"{fact.table}.{name}" for name in fact.columns] or [fact.table]
+    return columns, fact.level, fact.kind, count

@@ -181,6 +181,23 @@ def reworded(
     return language.reworded(context, text, tokens)
 
 
+def permit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
+    """Before a statement runs: whether the session's user may run it."""
+    if context.state.restricted:
+        from louver.trusted.executor.postgres import rights
+
+        rights.require(context, text, tokens)
+
+
+def is_permitted(context: Context, text: lexer.Text) -> bool:
+    """Whether it is known that the session's user may run a statement."""
+    if not context.state.restricted:
+        return True
+    from louver.trusted.executor.postgres import rights
+
+    return rights.is_permitted(context, text)
+
+
 def admit(context: Context, text: lexer.Text, tokens: Sequence[Token]) -> None:
     """Before a statement runs: what its language forbids."""
     if spoken().has_own_statements:

@@ -15,7 +15,7 @@ import datetime
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from louver._rust.proxy import Reserve
 from louver.names import fold
 from louver.trusted.executor.ledger_chain import PURPOSE, START, context_of, linked
 from louver.trusted.vault.catalog import Catalog
-from louver.trusted.vault.facts import Fact, decoded, renamer
+from louver.trusted.vault.facts import Fact, News, decoded, renamer
 from louver.trusted.vault.levels import LEVELS
 from louver.trusted.vault.pin import Keys, Pin, PinState
 from louver.trusted.vault.writers import turn
@@ -36,19 +36,11 @@ __all__ = ["LEVELS", "TABLE_SCHEMA", "Fact", "Ledger"]
 
 _ATTEMPTS = 32
 
-TABLE_SCHEMA = pa.schema(
-    [
-        ("sequence", pa.int64()),
-        ("when", pa.timestamp("us", tz="UTC")),
-        ("table_name", pa.string()),
-        ("columns", pa.list_(pa.string())),
-        ("level", pa.string()),
-        ("kind", pa.string()),
-        ("reveals", pa.string()),
-        ("statement", pa.string()),
-        ("conditions", pa.int64()),
-    ]
-)
+TABLE_SCHEMA = pa.schema([
+    ("sequence", pa.int64()), ("when", pa.timestamp("us", tz="UTC")), ("table_name", pa.string()),
+    ("columns", pa.list_(pa.string())), ("level", pa.string()), ("kind", pa.string()),
+    ("reveals", pa.string()), ("statement", pa.string()), ("conditions", pa.int64()),
+])  # fmt: skip
 
 
 #: How many conditions of a fact are known again one by one; a session records more in blocks that
@@ -60,8 +52,7 @@ _LARGEST_BLOCK = 1 << 20
 _FORMAT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     sequence: int
     when: datetime.datetime
     statement: str
@@ -99,6 +90,7 @@ class Ledger:
         self._counted: list[Fact] = []
         self._levels: dict[tuple[int, int] | tuple[str, str], int] = {}
         self._kinds: dict[tuple[int, int], set[str]] = {}
+        self.news = News(catalog)
         self._length = 0
         self._head = START
         if writable:
@@ -185,6 +177,7 @@ class Ledger:
                 if not fresh or self._append(unknown, blocks, statement_shape):
                     for fact in more:
                         self._began(fact)
+                    self.news.note(fresh)
                     return unknown
                 self.refresh()
                 fresh = self._fresh(wanted)
@@ -224,12 +217,15 @@ class Ledger:
     def _reserved(self, fact: Fact) -> bool:
         """Whether a condition is within a block that this session has recorded already."""
         count = self._counts.get(fact)
-        return count is not None and count.reserve.take(fact.condition)
+        taken = None if count is None else count.reserve.take(fact.condition)
+        self.news.note([fact] if taken else [])
+        return taken is not None
 
-    def reserves(self, facts: Sequence[Fact]) -> list[Reserve] | None:
-        """What further conditions of these facts are taken from; None where a fact is new."""
+    def reserves(self, facts: Sequence[Fact]) -> list[tuple[Reserve, Fact]] | None:
+        """What further conditions of those that are counted come from; None where one is new."""
         known = all(fact in self._facts for fact in facts)
-        return [self._counts[fact].reserve for fact in facts if fact.counted] if known else None
+        counted = [fact for fact in facts if fact.counted]
+        return [(self._counts[fact].reserve, fact) for fact in counted] if known else None
 
     def refresh(self) -> None:
         """Take in, and verify, what other clients have recorded since."""

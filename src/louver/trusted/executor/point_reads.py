@@ -47,6 +47,8 @@ class PointRead:
     #: the names of the opened columns, and which of them are the answer's, in its order
     names: list[str]
     shown: list[int]
+    #: the encrypted columns that are opened, by the ids of table and column
+    opens: frozenset[tuple[int, int]]
 
     def tags(self, context: Context, shape: lexer.Shape, parameters: Sequence[object]) -> Any:
         """The tags of the statement's values; None where a value is not taken as it is."""
@@ -68,6 +70,7 @@ class PointRead:
         general way is to open them, or to say what is wrong with them.
         """
         reply = self.engine.reply(Statement(self.sql, tuple(tags.texts())))
+        context.columns.opened |= self.opens
         return context.columns.keyring.look_up_rows(self.handle, reply, tags)
 
     def table(self, opened: Any) -> pa.Table:
@@ -165,7 +168,9 @@ def prepared(
     )
     shown = [names.index(name) for name in plan.columns]
     positions = tuple(item[1] for item in by)
-    point = PointRead(context.engine, statement.sql, handle, positions, remote, names, shown)
+    opens = frozenset(column[1][:2] for column in known if column[1] is not None)
+    own = context.engine, statement.sql, handle, positions
+    point = PointRead(*own, remote, names, shown, opens)
     tags = point.tags(context, shape, parameters)
     # The general way has bound the same values, in the same order.
     return point if tags is not None and tags.texts() == list(statement.constants) else None

@@ -241,7 +241,7 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
 
 def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
     known = repeated.find(context.state, text)
-    if known is not None:
+    if known is not None and dispatch.is_permitted(context, text):
         try:
             answer = dispatch.deferring(
                 context,
@@ -310,6 +310,7 @@ def _repeated(
     """
 
     def whole() -> Answer:
+        dispatch.permit(context, text, tokens)
         return handler(context, text, tokens, parameters)
 
     if _is_repeatable(context, tokens):

@@ -180,6 +180,8 @@ class State:
     #: verdicts on changes by the table and the shape of the statement; empty when names, variables
     #: or tables mean something else
     flows: dict[tuple[tuple[str, str], str], Verdict] = field(default_factory=dict)
+    #: whether the session's user may not do everything
+    restricted: bool = False
     #: whether a COPY … FROM STDIN runs, within which no other statement may
     copying: bool = False
     #: the statements of PREPARE by folded name, each with the search path that it had

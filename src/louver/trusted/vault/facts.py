@@ -216,6 +216,28 @@ def renamer(catalog: Catalog) -> Callable[[Fact], Fact]:
     return named_today
 
 
+class News:
+    """What was newly revealed: facts, each with the number of new conditions, or 1."""
+
+    def __init__(self, catalog: Callable[[], Catalog] | None) -> None:
+        """None at first; ``catalog`` knows the names of today."""
+        self._catalog = catalog
+        self._counts: dict[Fact, int] = {}
+
+    def note(self, fresh: Iterable[Fact]) -> None:
+        """These are new."""
+        for fact in fresh:
+            self._counts[fact] = self._counts.get(fact, 0) + 1
+
+    def taken(self) -> list[tuple[Fact, int]]:
+        """What is new since this was last called."""
+        if not self._counts:
+            return []
+        counts, self._counts = self._counts, {}
+        today = renamer(self._catalog()) if self._catalog else None
+        return [(today(fact) if today else fact, count) for fact, count in counts.items()]
+
+
 def _recorded(item: Fact) -> tuple[str, ...]:
     """The names in a sentence as it was recorded, mark by mark."""
     pattern = "".join(

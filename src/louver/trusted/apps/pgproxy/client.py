@@ -15,7 +15,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.apps.pgproxy import given_values, notices, tags, visitors, ways
+from louver.trusted.apps.pgproxy import audited, given_values, notices, tags, visitors, ways
 from louver.trusted.apps.pgproxy.copies import Begun, Copies
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Failed, Fields, failed, fields_of, reporting
@@ -295,6 +295,11 @@ class Client(Copies):
         listens = bool(self._context.state.cache(notify.Channels).names)
         return status, listens, settings, notices, self._generation
 
+    def disclosed(self) -> tuple[list[str], list[direct.Leak]]:
+        """Encrypted columns that were opened, and what was newly leaked, since the last call."""
+        with contained(self._session):
+            return audited.disclosed(self._context)
+
     def _settings(self) -> list[tuple[str, str]]:
         """Those that clients receive, as the local PostgreSQL has them."""
         known = self._wire.settings()
@@ -318,8 +323,8 @@ class Client(Copies):
 
     @reporting
     def enter(self, visitor: Visitor) -> int:
-        """Serve a client from now on, with its settings; their stamp (`visitors.stamp`)."""
-        self._user = visitor.user
+        """Serve a client from now on, with its rights and settings, whose stamp it has."""
+        self._user, self.hides_details = visitor.user, visitor.rights is not None
         with contained(self._session):
             visitors.enter(self._session, visitor)
         self._settings_changed()
@@ -339,6 +344,7 @@ class Client(Copies):
     def reset(self) -> bool:
         """Clear away what a session has, for another client; whether that is certain."""
         self._user, self._is_implicit, self._is_set = "", False, True
+        self.hides_details = False
         self._describing.shows_numbers = False
         try:
             self._undo_copy()

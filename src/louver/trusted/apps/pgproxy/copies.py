@@ -33,6 +33,8 @@ class Copies:
         """Of a session of its own."""
         self._session, self._context = session, session.context
         self.text = ""
+        #: the values of rows that break a constraint are not shown
+        self.hides_details = False
         self._copy: _Copying | None = None
 
     def _begin_copy(self, prepared: Prepared) -> Begun:

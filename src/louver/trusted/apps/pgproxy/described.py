@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import tags, visitors
+from louver.trusted.apps.pgproxy import audited, tags, visitors
 from louver.trusted.apps.pgproxy.failures import failed
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.local.postgres.wire import Described, Wire
@@ -45,6 +45,9 @@ class Prepared:
     generation: int = 0
     #: what it does with a cursor
     cursor: cursors.Use | None = None
+    #: what it does, and a fingerprint of its text without values
+    does: str = ""
+    shape: str = ""
 
     @property
     def deallocates(self) -> str | None:
@@ -114,9 +117,9 @@ class Describing:
         word = keyword(tokens[0].text)
         if word not in tags.DESCRIBED:
             self._require_known(texts[0], tokens)
-            item = self._of_other(texts[0], tokens, kind, types)
+            item = _with_looks(self._of_other(texts[0], tokens, kind, types))
         else:
-            item = self._of_query(texts[0], tokens, types)
+            item = _with_looks(self._of_query(texts[0], tokens, types))
             if len(self._known) >= _MOST_TEXTS:
                 self._known.pop(next(iter(self._known)))
             self._known[key] = item = replace(item, text=sql, types=tuple(types))
@@ -240,6 +243,10 @@ def _cut(plain: str) -> tuple[Token, ...]:
     """
     (first, *_) = lexer.tokens(plain)
     return first, *lexer.tokens(plain[first.end + 1 :])
+
+
+def _with_looks(item: Prepared) -> Prepared:
+    return replace(item, does=audited.kind(item.tokens), shape=audited.shape(item.tokens))
 
 
 def in_formats(columns: Sequence[Described], formats: Sequence[int]) -> list[Described]:

@@ -48,6 +48,8 @@ class Reporting(Protocol):
 
     #: the statement that runs
     text: str
+    #: whether the values of rows that break a constraint are not shown
+    hides_details: bool
 
 
 S = TypeVar("S", bound=Reporting)
@@ -72,8 +74,13 @@ def reporting(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S,
     """A method whose errors clients receive."""
 
     def call(self: S, /, *given: P.args, **named: P.kwargs) -> T:
-        with reported(lambda: self.text):
-            return method(self, *given, **named)
+        try:
+            with reported(lambda: self.text):
+                return method(self, *given, **named)
+        except Failed as failure:
+            if self.hides_details and failure.sqlstate.startswith("23"):
+                failure.fields.pop("detail", None)
+            raise
 
     return update_wrapper(call, method)
 
@@ -101,6 +108,7 @@ def _fields_of(error: errors.Error, text: str) -> Fields:
     said = error.said
     if said:
         results: Fields = {"sqlstate": state, "message": str(said.get("message") or "")}
+        results["code"] = error.code
         for name in ("detail", "hint", *_TOLD):
             if said.get(name):
                 results[name] = str(said[name])
@@ -109,12 +117,13 @@ def _fields_of(error: errors.Error, text: str) -> Fields:
             results["position"] = position
         return results
     if error.code.startswith("postgres.") and error.fix == _OWN_WORDS:
-        return {"sqlstate": state, **_parted(error.message)}
+        return {"sqlstate": state, "code": error.code, **_parted(error.message)}
     hint = "" if error.fix == _OWN_WORDS else error.fix
     return {
         "sqlstate": state,
         "message": error.message or error.code,
         "hint": f"{hint} ({error.code})".strip(),
+        "code": error.code,
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from louver import errors
 
 DEFAULT = "127.0.0.1:6432"
+MONITOR = "127.0.0.1:9187"
 Address = tuple[str, int | None]
 """A name and a port, or the path of a socket and None."""
 
@@ -29,6 +30,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--add-user", metavar="NAME",
         help="read a password from the terminal or stdin, write it to --users, and end",
     )  # fmt: skip
+    parser.add_argument(
+        "--grant", nargs=2, metavar=("NAME", "RIGHTS"),
+        help="write to --users what a user may do, and end: 'SELECT (a), DELETE ON t' (may be said"
+        " again for more), NOTHING or EVERYTHING",
+    )  # fmt: skip
     parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificates, PEM")
     parser.add_argument("--key", metavar="FILE", help="TLS: the certificate's key, PEM")
     parser.add_argument(
@@ -38,6 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--insecure", action="store_true",
         help="listen without TLS where other machines can reach it",
     )  # fmt: skip
+    _add_observing(parser)
     parser.add_argument(
         "--connections", type=int, default=500, metavar="N", help="clients at a time (500)"
     )
@@ -59,6 +66,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _add_observing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--audit", metavar="FILE",
+        help="append a line of JSON for each statement (mode 0600); none runs without one",
+    )  # fmt: skip
+    parser.add_argument(
+        "--log", metavar="FILE|-",
+        help="append lines of JSON about connections and errors; - is the standard error",
+    )  # fmt: skip
+    parser.add_argument(
+        "--log-level", choices=("info", "warning", "error"), default="info",
+        help="the least that is logged (info)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--metrics", metavar="HOST:PORT",
+        help="answer /metrics (Prometheus), /health and /status there, or at a socket's path",
+    )  # fmt: skip
+    parser.add_argument(
+        "--status", action="store_true",
+        help=f"ask the front door that runs with --metrics (default: {MONITOR}), and end",
+    )  # fmt: skip
+
+
 def addresses(options: argparse.Namespace) -> list[Address]:
     """Where to listen.
 
@@ -77,12 +107,28 @@ def addresses(options: argparse.Namespace) -> list[Address]:
     return results
 
 
+def monitor(options: argparse.Namespace) -> Address | None:
+    """Where operators ask, if anywhere.
+
+    Raises:
+        errors.Error: `usage` for anything but an address; `serve.open` for one that other machines
+            reach, for there are neither users nor TLS.
+    """
+    text = options.metrics or (MONITOR if options.status else None)
+    if text is None:
+        return None
+    name, port = _address(text)
+    if port is not None and not _is_local(name) and not options.status and not options.insecure:
+        raise errors.make("serve.open", place=f"{name}:{port}", missing="--insecure")
+    return name, port
+
+
 def _address(text: str) -> Address:
     if text.startswith("/"):
         return text, None
     name, separator, port = text.rpartition(":")
     if not separator or not port.isdecimal() or int(port) > 65_535 or not name:
-        detail = f"--listen takes HOST:PORT or the path of a socket, not {text!r:.60}"
+        detail = f"an address is HOST:PORT or the path of a socket, not {text!r:.60}"
         raise errors.make("usage", detail=detail)
     return name.strip("[]"), int(port)
 

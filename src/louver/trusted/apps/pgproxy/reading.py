@@ -46,7 +46,8 @@ def of(
         (at, column, wire.is_printed(column[3]))
         for at, column in zip(point.shown, columns, strict=True)
     ]
+    opens = direct.names(context.catalog, point.opens)
     return context.columns.keyring.direct(
         native.module().proxy.Read, session, point.handle, point.sql, (text, list(constants)),
-        sources, shown, reserves,
+        sources, shown, [(reserve, direct.leak(fact)) for reserve, fact in reserves], opens,
     )  # fmt: skip

@@ -115,6 +115,12 @@ def tag(tokens: Sequence[Token], affected: int, *, has_rows: bool) -> str:
     return _of_definition(words, affected)
 
 
+def has_query(tokens: Sequence[Token]) -> bool:
+    """Whether a statement is a query that gives rows."""
+    word = keyword(tokens[0].text) if tokens else ""
+    return word in DESCRIBED and _verb(tokens) in ("SELECT", "VALUES", "TABLE")
+
+
 def _verb(tokens: Sequence[Token]) -> str:
     """The word that a statement with WITH goes on with."""
     depth = 0

@@ -17,8 +17,9 @@ from louver import errors
 from louver.names import fold, keyword
 from louver.trusted.apps.pgproxy.failures import failed, fields_of
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.postgres.role_rights import Rights
 from louver.trusted.executor.local.postgres.wire import FIRST_OF_USERS, Described
-from louver.trusted.executor.postgres import cursors, given, notify, prepared, setting
+from louver.trusted.executor.postgres import cursors, given, notify, prepared, rights, setting
 from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql.dialect import speaking
 from louver.untrusted.engines.engine import Messaging
@@ -55,16 +56,20 @@ class Visitor:
 
     user: str
     parameters: list[tuple[str, str]]
+    #: what it may do, where that is not everything
+    rights: Rights | None = None
     #: what RESET goes back to; None before it has been in a session
     startup: dict[str, str] | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    #: the same number as of others with the same user and settings
+    #: the same number as of others with the same user, rights and settings
     stamp: int = 0
     #: whether it knows numbers of one session's
     is_pinned: bool = False
 
 
-def of(user: str, parameters: Sequence[tuple[str, str]], *, shared: bool) -> Visitor:
+def of(
+    user: str, parameters: Sequence[tuple[str, str]], own: Rights | None = None, *, shared: bool
+) -> Visitor:
     """A client by what it brings along. What PostgreSQL's clients know nothing of is ignored, like
     replication.
     """
@@ -81,12 +86,14 @@ def of(user: str, parameters: Sequence[tuple[str, str]], *, shared: bool) -> Vis
             error = errors.make("serve.session", statement=f"SET {name}")
             raise failed("0A000", error.message, f"{error.fix} ({error.code})")
         brought.append((name, value))
-    return Visitor(user, brought)
+    return Visitor(user, brought, own)
 
 
 def enter(session: Session, visitor: Visitor) -> None:
-    """Give a session the client's settings."""
+    """Give a session the client's rights and settings. Where that fails, no client may have it."""
     context = session.context
+    # Before anything runs for it; what was learnt for the client before is forgotten.
+    rights.restrict(context, visitor.rights)
     if visitor.startup is not None:
         given.begin(context, visitor.startup, visitor.settings)
         return
@@ -123,6 +130,7 @@ def reset(session: Session) -> None:
     if session.in_transaction:
         session.rollback()
     with speaking(session.dialect):
+        rights.restrict(session.context, None)
         setting.discard_all(session.context)
         setting.forget_startup(session.context)
 
@@ -140,7 +148,7 @@ def _has_left(context: Context) -> bool:
 
 def _stamp(visitor: Visitor) -> int:
     startup = frozenset((visitor.startup or {}).items())
-    key = (visitor.user, startup, frozenset(visitor.settings.items()))
+    key = (visitor.user, visitor.rights, startup, frozenset(visitor.settings.items()))
     if key not in _stamps:
         if len(_stamps) > 10_000:
             _stamps.clear()

@@ -8,7 +8,7 @@ from typing import Any
 
 from louver.trusted.apps.pgproxy import passing, reading
 from louver.trusted.apps.pgproxy.described import Prepared
-from louver.trusted.executor import reading_again, repeated
+from louver.trusted.executor import dispatch, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres.wire import Wire
@@ -20,6 +20,8 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     if context.in_transaction or prepared.kind != "other":
         return None
     (text,) = lexer.split(prepared.sql)
+    if not dispatch.is_permitted(context, text):
+        return None
     known = repeated.find(context.state, text)
     if known is None:
         return passing.of(context, wire, prepared)
@@ -35,4 +37,5 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return None
     if isinstance(known.form, reading_again.Reader):
         return reading.of(context, wire, prepared, known.form)
-    return direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
+    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
+    return None if change is None else change.write

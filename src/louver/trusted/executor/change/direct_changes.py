@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from louver._rust.proxy import Reserve
 from louver.trusted.executor import direct, raw_rows, row_writer
 from louver.trusted.executor.answer import Answer, Clock
 from louver.trusted.executor.change import (
@@ -79,6 +80,34 @@ class _Tables:
         growth.begin((1 << noted.bit_length()) - 1 - table.row_count)
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """How rows are chosen, the facts that further conditions are of, and the columns, by the ids of
+    table and column, that are opened.
+    """
+
+    rows: Any = None
+    facts: Sequence[Fact] = ()
+    opens: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What runs a change, and what that shows."""
+
+    write: Any
+    chosen: _Chosen
+
+    def note(self, context: Context) -> None:
+        """It has run, or tried to: what was opened and newly shown."""
+        opened, counts = self.write.taken()
+        context.columns.opened |= self.chosen.opens if opened else frozenset()
+        ledger = context.ledger
+        if isinstance(ledger, Ledger):
+            for fact, count in zip(self.chosen.facts, counts, strict=True):
+                ledger.news.note([fact] * count)
+
+
 @dataclass(slots=True)
 class Direct:
     """A change of a table by its form, as a session runs it again and again."""
@@ -86,22 +115,26 @@ class Direct:
     key: tuple[str, str]
     form: judged_rows.Form | repeated_rows.Change
     parameters: int
-    _write: Any = None
+    _change: Change | None = None
     _basis: tuple[object, ...] = ()
     _runs: int = 0
 
     def run(self, context: Context, parameters: Sequence[object]) -> Answer | None:
         """Run it in one call; None where it takes the general way, which nothing was done for."""
-        if self._write is None or context.in_transaction:
+        change = self._change
+        if change is None or context.in_transaction:
             return None
         if self._basis != direct.basis(context):
-            self._write = None
+            self._change = None
             return None
         clock = Clock()
-        with clock.step("server"):
-            done, is_stale = cast(Any, context.engine).applied(self._write, parameters)
+        try:
+            with clock.step("server"):
+                done, is_stale = cast(Any, context.engine).applied(change.write, parameters)
+        finally:
+            change.note(context)
         if is_stale:
-            self._write = None
+            self._change = None
         if done is None:
             return None
         count(context)
@@ -111,8 +144,8 @@ class Direct:
         """It has run in the general way: so it is known what runs it in one call."""
         if context.in_transaction:
             return
-        if self._write is not None:
-            self._write.recorded()
+        if self._change is not None:
+            self._change.write.recorded()
             return
         basis = direct.basis(context)
         if basis != self._basis:
@@ -120,7 +153,7 @@ class Direct:
         self._runs += 1
         if self._runs in _LEARNS:
             # The types of the parameters tell how messages are read.
-            self._write = of(context, self.key, self.form, (0,) * self.parameters)
+            self._change = of(context, self.key, self.form, (0,) * self.parameters)
 
 
 def count(context: Context) -> None:
@@ -128,7 +161,7 @@ def count(context: Context) -> None:
     context.state.cache(_Tables).count(context)
 
 
-def of(context: Context, key: tuple[str, str], form: object, types: Sequence[int]) -> Any | None:
+def of(context: Context, key: tuple[str, str], form: object, types: Sequence[int]) -> Change | None:
     """What runs a change of a table by its form, with parameters of these types; None where only
     Python does, or does not know yet.
     """
@@ -146,7 +179,7 @@ def of(context: Context, key: tuple[str, str], form: object, types: Sequence[int
 
 def _inserting(
     context: Context, types: Sequence[int], table: Table, form: judged_rows.Form
-) -> Any | None:
+) -> Change | None:
     terms = list[_GivenTerm]()
     pairs = zip(form.form.columns, form.kinds, strict=True)
     for position, (column, kind) in enumerate(pairs):
@@ -159,13 +192,13 @@ def _inserting(
         return None
     sealed, row = new_row
     text = context.backend.insert_row(table, sealed.names())
-    return _writing(context, table, ("INSERT", text), None, row)
+    return _writing(context, table, ("INSERT", text), _Chosen(), row)
 
 
 def _changing(
     context: Context, types: Sequence[int], table: Table,
     item: repeated_rows.Change, form: judged_changes.Form,
-) -> Any | None:  # fmt: skip
+) -> Change | None:  # fmt: skip
     read = [column.name for column in table.columns] if form.terms else []
     chosen = _chosen(context, types, table, item, read)
     if chosen is None:
@@ -209,7 +242,7 @@ def _part(item: constant_rows.Item, types: Sequence[int]) -> object:
 def _chosen(
     context: Context, types: Sequence[int], table: Table, item: repeated_rows.Change,
     read: Sequence[str],
-) -> Any | None:  # fmt: skip
+) -> _Chosen | None:  # fmt: skip
     """How the rows are chosen, of which these columns are read; None where that is not by one call
     each way.
     """
@@ -229,9 +262,15 @@ def _chosen(
     if not set(read) <= set(point.names):
         return None
     places = [point.names.index(name) for name in read]
-    return native.module().proxy.Chosen(
-        point.handle, point.sql, sources, places, (stated, judged), touched
-    )
+    rows = native.module().proxy.Chosen(
+        point.handle, point.sql, sources, places, (_leaking(stated), _leaking(judged)),
+        _leaking(touched), direct.names(context.catalog, point.opens),
+    )  # fmt: skip
+    return _Chosen(rows, [fact for _, fact in (*stated, *judged, *touched)], point.opens)
+
+
+def _leaking(reserves: Sequence[tuple[Reserve, Fact]]) -> list[tuple[Reserve, direct.Leak]]:
+    return [(reserve, direct.leak(fact)) for reserve, fact in reserves]
 
 
 def _touched(table: Table) -> list[Fact]:
@@ -265,9 +304,9 @@ def _new_row(context: Context, table: Table, terms: Sequence[_GivenTerm]) -> tup
 
 
 def _writing(
-    context: Context, table: Table, text: tuple[str, str], chosen: Any,
+    context: Context, table: Table, text: tuple[str, str], chosen: _Chosen,
     new_row: Any,
-) -> Any | None:  # fmt: skip
+) -> Change | None:  # fmt: skip
     direct = getattr(context.engine, "direct_change", None)
     writers = context.store.writers
     token = None if writers is None else writers.token
@@ -275,7 +314,8 @@ def _writing(
     if sent is None:
         return None
     session, opening = sent
-    return context.columns.keyring.direct(
-        native.module().proxy.Write, session, opening, *text, chosen, new_row,
+    write = context.columns.keyring.direct(
+        native.module().proxy.Write, session, opening, *text, chosen.rows, new_row,
         context.state.cache(_Tables).of(context, table),
     )  # fmt: skip
+    return Change(write, chosen)

@@ -18,7 +18,7 @@ from louver.names import fold, keyword, quoted
 from louver.trusted.executor import constraint_check, dry_run, seen_state, select, transaction
 from louver.trusted.executor.change import sending
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import admitted
+from louver.trusted.executor.postgres import admitted, rights
 from louver.trusted.executor.postgres.copy_rows import Format, Splitter
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
@@ -125,6 +125,10 @@ class CopyIn:
             _require_known(context, statement)
             refuse("COPY into anything but a table of this database")
         _require_admitted(context, statement)
+        if context.state.restricted:
+            columns = _columns(context, statement)
+            values = f"({', '.join(columns)}) VALUES ({', '.join(['DEFAULT'] * len(columns))})"
+            rights.require_sql(context, f"INSERT INTO {statement.path} {values}")
         self._context, self._statement, self._key = context, statement, table.key
         self._splitter = Splitter(form_of(statement.options), BATCH_BYTES)
         self._own = not context.in_transaction
@@ -256,9 +260,14 @@ def out(context: Context, statement: Statement) -> tuple[Iterator[bytes], int]:
         if text is None or keyword(lexer.tokens(text.plain)[0].text) not in _QUERIES:
             refuse("COPY of anything but a query")
         admitted.require_query(context, statement.query)
+        if context.state.restricted:
+            rights.require_sql(context, statement.query)
         answer = select.query(context, statement.query)
     else:
-        answer = select.query(context, _query_of(context, statement))
+        query = _query_of(context, statement)
+        if context.state.restricted:
+            rights.require_sql(context, query)
+        answer = select.query(context, query)
     if answer.rows is None:
         raise errors.make("internal", detail="a query without rows")
     rows = answer.rows
@@ -278,12 +287,15 @@ def width(context: Context, statement: Statement) -> int:
 def _query_of(context: Context, statement: Statement) -> str:
     """What COPY of a table reads: all columns but those that are generated."""
     _require_known(context, statement)
+    return f"SELECT {', '.join(_columns(context, statement)) or '*'} FROM {statement.path}"
+
+
+def _columns(context: Context, statement: Statement) -> tuple[str, ...]:
     table = context.catalog.named(statement.schema, statement.name)
-    listed = statement.columns
-    if table is not None and not listed:
-        generated = constraint_check.rules(context, table).generated
-        listed = tuple(quoted(c.name) for c in table.columns if fold(c.name) not in generated)
-    return f"SELECT {', '.join(listed) or '*'} FROM {statement.path}"
+    if table is None or statement.columns:
+        return statement.columns
+    generated = constraint_check.rules(context, table).generated
+    return tuple(quoted(c.name) for c in table.columns if fold(c.name) not in generated)
 
 
 def begin(context: Context, sql: str) -> tuple[Statement, CopyIn | None]:

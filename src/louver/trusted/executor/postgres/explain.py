@@ -12,7 +12,7 @@ from louver.names import keyword
 from louver.trusted.executor import show
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import admitted, prepared
+from louver.trusted.executor.postgres import admitted, prepared, rights
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_types import own_type
@@ -40,6 +40,8 @@ def explain(
     elif first == "VERBOSE" or (first == "(" and keyword(words[1].text) not in _BRACKETED):
         refuse("EXPLAIN with options of PostgreSQL's")
     admitted.require(context, inner, words)
+    if context.state.restricted:
+        rights.require(context, inner, words)
     explanation = show.explained(
         context, inner, parameters, leakage=wanted.leakage, form=wanted.form
     )

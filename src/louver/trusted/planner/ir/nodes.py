@@ -21,6 +21,14 @@ class Key:
     op: str
     args: tuple[Key | int | str, ...] = ()
 
+    def columns(self) -> set[tuple[int, int]]:
+        """The tables and columns, by id, whose keys are part of it."""
+        if self.op == "column":
+            table, column, *_ = (arg for arg in self.args if isinstance(arg, int))
+            return {(table, column)}
+        inner = (arg.columns() for arg in self.args if isinstance(arg, Key))
+        return set().union(*inner)
+
 
 PLAIN_KEY = Key("plain")
 

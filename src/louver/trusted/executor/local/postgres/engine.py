@@ -109,7 +109,7 @@ class PostgresLocalEngine(PostgresRehearsals):
         """See `LocalEngine`."""
         other = PostgresLocalEngine(self.identity)
         with _closed_on_failure(other):
-            other._path, other._changed = self._path, dict(self._changed)
+            other.rights, other._path, other._changed = self.rights, self._path, {**self._changed}
             other._limits = dict(self._limits)
             other.rebuild(catalog)
             if self.temporary.names:
@@ -263,7 +263,7 @@ class PostgresLocalEngine(PostgresRehearsals):
     def ask_schema(self, sql: str, parameters: Parameters = ()) -> pa.Table:
         """See `Binder`."""
         self.temporary.show_places()
-        with self.binder.undone() if self._limits else nullcontext():
+        with self.binder.undone() if self._limits else nullcontext(), self.acting():
             for text in self._limits.values():
                 self.binder.execute(text)
             self.last_columns, rows = self.binder.fetch_described(sql, parameters)

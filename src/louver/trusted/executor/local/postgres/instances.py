@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from louver._rust import postgres
 from louver.names import quoted
@@ -19,6 +20,9 @@ from louver.trusted.executor.local.postgres import server as servers
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.type_names import TypeNames
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.postgres.role_rights import Rights
 
 FAILURES = (postgres.ServerError, postgres.ConnectionLost)
 _numbers = itertools.count(1)
@@ -50,6 +54,8 @@ class PostgresInstances:
         self._open()
         #: another number when the databases are others
         self.generation = 0
+        #: what the session's user may do, where that is not everything
+        self.rights: Rights | None = None
 
     def _open(self) -> None:
         number = f"{os.getpid()}_{next(_numbers)}"
@@ -110,6 +116,31 @@ class PostgresInstances:
         with translated():
             session = self._session(self._databases[ordinal])
         return PostgresConnection(session, self._types[ordinal])
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """Run statements of the binder with the rights of the session's user."""
+        if self.rights is None:
+            yield
+            return
+        from louver.trusted.executor.local.postgres import role_rights
+
+        self._server.restrict(self.rights.user)
+        with self.binder.undone():
+            role_rights.enter(self.binder, self.rights)
+            yield
+
+    def require_right(self, sql: str) -> bool:
+        """Raise where the session's user may not run a query or change; whether it may read what a
+        text or number names, which is not decided here.
+        """
+        from louver.trusted.executor.local.postgres import role_rights
+
+        with self.acting(), translated(sql):
+            types = self.binder.raw.describe(sql)[0]
+            # Its executor decides, which begins with EXPLAIN and goes no further.
+            self.binder.raw.run([(f"EXPLAIN (COSTS off) {sql}", [None] * len(types))])
+        return role_rights.require_functions(self.binder, self.workspace, sql)
 
     @property
     def instances(self) -> tuple[PostgresConnection, PostgresConnection]:

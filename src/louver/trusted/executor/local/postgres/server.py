@@ -67,6 +67,7 @@ class LocalServer:
     owner: int
     number: int
     users: set[str] = field(default_factory=lambda: {"", USER})
+    restricted: set[str] = field(default_factory=set)
 
     @property
     def folder(self) -> Path:
@@ -81,9 +82,25 @@ class LocalServer:
         """A new session of one of its databases; a ``user`` is there from the first one on, and may
         do everything. A name that no user can have is not one.
         """
-        if user not in self.users and not _is_made(self, user):
+        if user in self.restricted or (user not in self.users and not _is_made(self, user)):
             user = ""
         return postgres.Session(str(self.folder), PORT, user or USER, database)
+
+    def restrict(self, user: str) -> None:
+        """Have a role of this name that may do nothing by itself.
+
+        Raises:
+            errors.Error: `rights.user` for a name that is another's, or that no role can have.
+        """
+        if user in self.restricted:
+            return
+        with _roles:
+            if user in self.restricted:
+                return
+            if user in self.users or not _is_made(self, user, "NOLOGIN"):
+                raise errors.make("rights.user", user=user)
+            self.users.discard(user)
+            self.restricted.add(user)
 
     def end(self) -> None:
         """End it, and wait until its folder is gone."""
@@ -94,10 +111,10 @@ class LocalServer:
         self.own.remove()
 
 
-def _is_made(server: LocalServer, user: str) -> bool:
+def _is_made(server: LocalServer, user: str, may: str = "SUPERUSER LOGIN") -> bool:
     admin = server.session("postgres")
     try:
-        admin.run([(f"CREATE ROLE {quoted(user)} SUPERUSER LOGIN", [])])
+        admin.run([(f"CREATE ROLE {quoted(user)} {may}", [])])
     except postgres.ServerError as error:
         if error.args[0].get("code") != _IS_THERE:
             return False
@@ -107,7 +124,7 @@ def _is_made(server: LocalServer, user: str) -> bool:
     return True
 
 
-_guard = threading.Lock()
+_guard, _roles = threading.Lock(), threading.Lock()
 _running: list[LocalServer] = []
 
 

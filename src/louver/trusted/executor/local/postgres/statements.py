@@ -71,9 +71,7 @@ _BODY_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A function that a statement calls: `volatility` is i, s or v as in pg_proc; `body` its tree,
-    where it is in SQL and PostgreSQL has one.
-    """
+    """What a statement calls: `volatility` as in pg_proc; `body` its tree, if it has one in SQL."""
 
     oid: int
     schema: str
@@ -102,6 +100,11 @@ class Reach:
     def is_known(self) -> bool:
         """Whether that is all: not where a function runs what only it knows."""
         return self.read.is_known and not any(map(_hides, self.functions))
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether a function of PostgreSQL's own may read what a text or number names."""
+        return any(function.is_own and _hides(function) for function in self.functions)
 
 
 class PostgresStatements(Statements):

@@ -1,0 +1,95 @@
+//! Statements that Python has prepared, what runs them without it, and what they gave.
+
+use crate::proxy_passes::Pass;
+use crate::proxy_reads::Read;
+use crate::proxy_values::{columns, rows};
+use crate::proxy_writes::Write;
+use louver_proxy::{CopyForm, CursorUse, CursorVerb, Kind, Looks, Outcome, Statement};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+
+/// A prepared statement: Python's object, and how it runs without Python.
+pub(crate) struct Handle {
+    pub(crate) object: Py<PyAny>,
+    pub(crate) looks: Looks,
+    pub(crate) known: RefCell<Known>,
+}
+
+/// What runs a statement without Python.
+#[derive(FromPyObject)]
+pub(crate) enum Direct {
+    Read(Py<Read>),
+    Pass(Py<Pass>),
+    Write(Py<Write>),
+}
+
+/// The way of a statement in one generation, if it is known; after so many runs that gave none,
+/// nothing is looked for any more.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) generation: u64,
+    pub(crate) runs: u32,
+    pub(crate) way: Option<Direct>,
+}
+
+/// What Python has prepared.
+pub(crate) fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle>> {
+    let kind: String = prepared.getattr("kind")?.extract()?;
+    let used: Option<(String, String, i64)> = prepared.getattr("cursor")?.extract()?;
+    let verb = |verb: &str| match verb {
+        "DECLARE" => CursorVerb::Declare,
+        "FETCH" => CursorVerb::Fetch,
+        "MOVE" => CursorVerb::Move,
+        _ => CursorVerb::Close,
+    };
+    Ok(Statement {
+        kind: match kind.as_str() {
+            "empty" => Kind::Empty,
+            "begins" => Kind::Begins,
+            "controls" => Kind::Controls,
+            "copies" => Kind::Copies,
+            "varies" => Kind::Varies,
+            _ => Kind::Other,
+        },
+        parameters: prepared.getattr("parameters")?.extract()?,
+        columns: columns(&prepared.getattr("columns")?)?,
+        deallocates: prepared.getattr("deallocates")?.extract()?,
+        cursor: used.map(|(word, name, ahead)| CursorUse {
+            verb: verb(&word),
+            name,
+            ahead,
+        }),
+        handle: Handle {
+            looks: Looks {
+                kind: prepared.getattr("does")?.extract()?,
+                shape: prepared.getattr("shape")?.extract()?,
+            },
+            object: prepared.unbind(),
+            known: RefCell::default(),
+        },
+    })
+}
+
+/// What `run` gave: `None`, a tag, the begin of a COPY, or rows. A COPY is `("text", "csv" or
+/// "binary", columns)`, with quote and escape where it gives data.
+pub(crate) fn outcome(given: &Bound<'_, PyAny>) -> PyResult<Outcome> {
+    if given.is_none() {
+        return Ok(Outcome::Empty);
+    }
+    if let Ok(tag) = given.extract::<String>() {
+        return Ok(Outcome::Done { tag });
+    }
+    if let Ok((form, columns)) = given.extract::<(String, usize)>() {
+        let format = i8::from(form == "binary");
+        return Ok(Outcome::CopyIn { format, columns });
+    }
+    if let Ok((form, columns, quote, escape)) = given.extract::<(String, usize, u8, u8)>() {
+        let form = match form.as_str() {
+            "binary" => CopyForm::Binary,
+            "csv" => CopyForm::Csv { quote, escape },
+            _ => CopyForm::Text,
+        };
+        return Ok(Outcome::CopyOut { form, columns });
+    }
+    rows(given)
+}
