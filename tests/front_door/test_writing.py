@@ -188,7 +188,7 @@ def test_what_shows_is_in_the_ledger(door: Door) -> None:
 
 
 _KNOWN = (
-    ("INSERT INTO k VALUES ($1, $2, $3)", (5000, 1, "b"), True),
+    ("INSERT INTO k VALUES ($1, $2, $3, 'x')", (5000, 1, "b"), True),
     ("INSERT INTO k (id, n) VALUES ($1, 5)", (5100,), True),
     ("INSERT INTO k (id, n) VALUES ($1, 5 + 1)", (5200,), False),
     ("INSERT INTO k (id, s) VALUES ($1, 's7')", (5500,), True),
@@ -197,6 +197,7 @@ _KNOWN = (
     ("UPDATE k SET n = $1 WHERE id = $2", (5, 7), True),
     ("UPDATE k SET n = n + $1 WHERE id = $2", (5, 7), True),
     ("UPDATE k SET n = n * $1 WHERE id = $2", (1, 7), False),
+    ("UPDATE k SET name = $1 WHERE id = $2", ("x", 7), True),
     ("UPDATE k SET n = $1 WHERE n = $2", (5, 7), False),
     ("UPDATE k SET n = $1 WHERE id = $2 RETURNING n", (5, 7), False),
     ("DELETE FROM k WHERE id = $1", (9,), True),
@@ -209,8 +210,8 @@ def test_changes_are_known_without_python() -> None:
     client = Client(connect.open_session(url, str(shared.key_file()), "cryptdb"), "anna")
     try:
         for sql in (
-            "CREATE TABLE k (id bigint ENC PRIMARY KEY, n bigint ENC, s text ENC)",
-            "INSERT INTO k SELECT i, i, 's' || i FROM generate_series(1, 500) AS g(i)",
+            "CREATE TABLE k (id bigint ENC PRIMARY KEY, n bigint ENC, s text ENC, name text ENC)",
+            "INSERT INTO k SELECT i, i, 's' || i, 'n' || i FROM generate_series(1, 500) AS g(i)",
         ):
             client.run(client.prepare(sql, []), [], [], [])
         for sql, values, is_known in _KNOWN:

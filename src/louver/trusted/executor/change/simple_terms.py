@@ -154,7 +154,7 @@ def terms_of(
     for first, last in _items(words.tokens, *stretch):
         tokens = words.tokens[first:last]
         column = table.column(tokens[0].text) if len(tokens) > 2 else None
-        if column is None or tokens[0].token_type not in _NAMES or column.name in results:
+        if column is None or not _is_name(tokens[0]) or column.name in results:
             return None
         if column.expression or tokens[1].token_type != TokenType.EQ:
             return None
@@ -167,6 +167,13 @@ def terms_of(
         needed = fold(column.name) in required
         results[column.name] = Term(column.name, column.type, field_type, needed, *parts)
     return tuple(results.values())
+
+
+def _is_name(token: Token) -> bool:
+    """Whether a token before ``=`` is a name: there also words that types are called by, as NAME."""
+    if token.token_type in _NAMES:
+        return True
+    return token.token_type != TokenType.STRING and token.text.isidentifier()
 
 
 def of_given(column: Column, required: bool, field_of: Callable[[str], pa.Field]) -> Term:
