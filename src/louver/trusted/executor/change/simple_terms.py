@@ -170,7 +170,7 @@ def terms_of(
 
 
 def _is_name(token: Token) -> bool:
-    """Whether a token before ``=`` is a name: there also words that types are called by, as NAME."""
+    """Whether a token before ``=`` is a name; so are words that types are called by, as NAME."""
     if token.token_type in _NAMES:
         return True
     return token.token_type != TokenType.STRING and token.text.isidentifier()
