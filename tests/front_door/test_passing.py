@@ -58,13 +58,19 @@ class _Drawn:
         form = "%s" if not isinstance(value, int) else self._one("%s", "%b")
         return {"d": f"{form}::date", "m": f"{form}::numeric", "s": f"{form}::text"}.get(kind, form)
 
+    def _number(self) -> str:
+        self.values.append(self._draw.choice((1, 2, 7, 300, 70_000, 1 << 40)))
+        return self._one("%s", "%b")
+
     def _scalar(self) -> str:
         return self._one(
             "x.id", "x.n", "x.n + 1", "x.s", "x.m * 2", "coalesce(x.n, 0)", "x.v", "x.d", "x.t",
             "x.o", "x.u", "abs(x.n - 3)", "CASE WHEN x.o THEN x.n ELSE -x.n END", "length(x.s)",
             "x.f", "x.m::integer", "upper(x.s)", "x.d + 1", "x.s || '!'", "nullif(x.n, 3)",
             "(SELECT max(w) FROM b WHERE b.a_id = x.id)", "x.n BETWEEN 1 AND 3", "x.s LIKE 's%%'",
-            "round(x.m, 1)", "x.t::date", "md5(x.s)", "x.n::text", "to_char(x.d, 'YY')",
+            "round(x.m, 1)", f"{self._number()}::numeric / {self._number()}::numeric",
+            f"{self._number()}::bigint << 20", f"{self._number()}::int", f"abs({self._number()})",
+            f"sqrt({self._number()})", f"x.n / {self._number()}", "x.t::date", "md5(x.s)", "x.n::text", "to_char(x.d, 'YY')",
         )  # fmt: skip
 
     def _condition(self) -> str:
@@ -80,6 +86,8 @@ class _Drawn:
         source = "a AS x"
         if self._joined:
             source = self._one(
+                "(a x JOIN b y ON x.id = y.a_id) AS x(id, n, s)", "a AS x (id, n, s, m, v, d)",
+                "a AS x JOIN b USING (id) JOIN b AS c USING (id)",
                 "a AS x JOIN b AS y ON x.id = y.a_id", "a AS x LEFT JOIN b AS y ON x.id = y.a_id",
                 "a AS x NATURAL JOIN b", "a AS x JOIN b USING (id)", "a AS x, b AS y",
             )  # fmt: skip
@@ -173,6 +181,10 @@ _KNOWN = (
     ("WITH x AS (SELECT n FROM a) SELECT n FROM x", False), ("VALUES (1)", False),
     ("SELECT d FROM p", False), ("SELECT j FROM p", False), ("SELECT t FROM p", False),
     ("SELECT n FROM a UNION SELECT n FROM a", False), ("SELECT current_date", False),
+    ("SELECT i FROM a AS x(i)", False), ("SELECT x.n FROM a AS x", True),
+    ("SELECT a.n FROM a JOIN b ON a.id = b.a_id JOIN e2 ON e2.id = a.id", True),
+    ("SELECT id FROM a JOIN e2 USING (id) JOIN a AS c USING (id)", True),
+    ("SELECT c.n FROM a JOIN e2 USING (id), a AS c WHERE c.id = 1", True),
     ("SELECT current_setting('work_mem')", False), ("SELECT n FROM mine(1) AS m(n)", False),
     ("SELECT mine(n) FROM a", False), ("SELECT n FROM a TABLESAMPLE SYSTEM (50)", False),
     ("SELECT n FROM a WHERE s = 'x' COLLATE \"C\"", False), ("SELECT DISTINCT s FROM a", True),
@@ -187,7 +199,7 @@ def test_no_other_query_is_passed_on() -> None:
     try:
         for sql in (
             "CREATE TABLE a (id bigint PRIMARY KEY, n integer, s text)",
-            "CREATE TABLE b (a_id bigint, w integer)", "CREATE VIEW of_a AS SELECT n FROM a",
+            "CREATE TABLE b (a_id bigint, w integer)", "CREATE TABLE e2 (id bigint)", "CREATE VIEW of_a AS SELECT n FROM a",
             "CREATE TABLE e (id bigint ENC PRIMARY KEY, k text)", "CREATE DOMAIN dom AS integer",
             "CREATE TABLE p (d dom, j jsonb, t timestamptz)",
             "CREATE FUNCTION mine(x integer) RETURNS integer IMMUTABLE RETURN x",

@@ -176,7 +176,8 @@ impl Client {
         match &statement.handle.known.borrow().way {
             Some(Direct::Read(read)) => read.get().recorded(),
             Some(Direct::Write(write)) => write.get().recorded(),
-            Some(Direct::Pass(_)) | None => {}
+            Some(Direct::Pass(pass)) => pass.get().looked(),
+            None => {}
         }
     }
 

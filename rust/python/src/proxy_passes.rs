@@ -4,7 +4,8 @@
 use crate::postgres::Session;
 use crate::postgres_values::Given;
 use crate::proxy_values::{described, Described};
-use louver_postgres::{Error, Step, Value};
+use crate::raw_messages::integer;
+use louver_postgres::{Error, ServerError, Step, Value};
 use louver_proxy::{Column, Failure, Outcome, Values};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// A look at the catalog's version goes together with a query if the last one was so shortly ago.
 const RECENT: Duration = Duration::from_secs(1);
-const CANCELLED: &str = "57014";
+pub(crate) const CANCELLED: &str = "57014";
 
 /// When a version was looked at.
 pub(crate) struct LookedAt(Mutex<Instant>);
@@ -41,8 +42,9 @@ pub(crate) struct Pass {
     guard: Option<(String, Vec<Value>)>,
     looked_at: LookedAt,
     sql: String,
-    /// The types of the parameters, and whether their texts mean the same under all settings.
-    parameters: Vec<(u32, bool)>,
+    /// Of the parameters the types that the client says and those that they have, which may be
+    /// wider, and whether texts of these mean the same under all settings.
+    parameters: Vec<(u32, u32, bool)>,
     /// The same of the columns.
     columns: Vec<Column>,
     firm: Vec<bool>,
@@ -57,7 +59,7 @@ impl Pass {
         session: Py<Session>,
         guard: Option<(String, Vec<Given>)>,
         sql: String,
-        parameters: Vec<(u32, bool)>,
+        parameters: Vec<(u32, u32, bool)>,
         columns: Vec<(Described, bool)>,
     ) -> PyResult<Self> {
         let guard = guard.map(|(sql, values)| Ok::<_, PyErr>((sql, Given::values(values)?)));
@@ -74,6 +76,11 @@ impl Pass {
 }
 
 impl Pass {
+    /// Python has looked at the version.
+    pub(crate) fn looked(&self) {
+        self.looked_at.again();
+    }
+
     /// The rows of the query with these values; None where Python's way is to be taken.
     pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
         let columns = in_formats(&self.columns, &self.firm, formats)?;
@@ -93,12 +100,16 @@ impl Pass {
         let reply = match self.session.get().relayed(&steps, &results)? {
             Ok(mut replies) => replies.pop()?,
             Err(Error::Server(said)) if said.code == CANCELLED => {
-                let message = "canceling statement due to user request";
-                return Some(Err(Failure::error(CANCELLED, message)));
+                return Some(Err(cancelled(&said)));
             }
             Err(_) => return None,
         };
         self.looked_at.again();
+        let fields = reply.rows.fields.iter().map(|field| field.type_);
+        let described = columns.iter().map(|column| column.type_);
+        if fields.len() != columns.len() || !fields.zip(described).all(|(a, b)| is_sent_as(a, b)) {
+            return None;
+        }
         Some(Ok(Outcome::Rows {
             tag: "SELECT ".to_owned(),
             columns,
@@ -111,10 +122,14 @@ impl Pass {
         (values.values.len() == self.parameters.len()).then_some(())?;
         let all = values.values.iter().zip(&values.formats);
         all.zip(&self.parameters)
-            .map(|((value, format), &(type_, is_firm))| {
+            .map(|((value, format), &(given, type_, is_firm))| {
                 let Some(bytes) = value else {
                     return Some(Value::NullOf(type_));
                 };
+                if given != type_ {
+                    let number = integer(bytes, *format, given)?;
+                    return Some(Value::Typed(type_, number.to_string()));
+                }
                 if *format == 1 {
                     return Some(Value::Binary(type_, bytes.to_vec()));
                 }
@@ -124,6 +139,20 @@ impl Pass {
             })
             .collect()
     }
+}
+
+/// Whether values of a type are sent in the same way as those of another one.
+fn is_sent_as(type_: u32, other: u32) -> bool {
+    const TEXTS: [u32; 2] = [25, 1043];
+    type_ == other || (TEXTS.contains(&type_) && TEXTS.contains(&other))
+}
+
+/// A statement that was cancelled, by its client or by a limit of time.
+pub(crate) fn cancelled(said: &ServerError) -> Failure {
+    let limit = "canceling statement due to statement timeout";
+    let request = "canceling statement due to user request";
+    let is_limit = said.message == limit;
+    Failure::error(CANCELLED, if is_limit { limit } else { request })
 }
 
 /// The columns in the formats that a client wants; None where one's text is not `firm`.

@@ -8,7 +8,7 @@ use crate::look_ups::{uuid, LookUp};
 use crate::postgres::Session;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given as Sent;
-use crate::proxy_passes::{in_formats, LookedAt};
+use crate::proxy_passes::{cancelled, in_formats, LookedAt, CANCELLED};
 use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_values::{described, Described};
@@ -21,7 +21,6 @@ use louver_trusted::Tag;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const CANCELLED: &str = "57014";
 static READS: AtomicU64 = AtomicU64::new(0);
 
 /// One query, as Python has planned it.
@@ -114,8 +113,7 @@ impl Read {
         let reply = match self.session.get().direct(&steps, &mut || false)? {
             Ok(mut replies) => replies.pop()?,
             Err(Error::Server(said)) if said.code == CANCELLED => {
-                let message = "canceling statement due to user request";
-                return Some(Err(Failure::error(CANCELLED, message)));
+                return Some(Err(cancelled(&said)));
             }
             Err(_) => return None,
         };
@@ -130,8 +128,9 @@ impl Read {
         self.opens.disclosed(self.reserves.iter())
     }
 
-    /// Python has run the query that was not recorded.
+    /// Python has run the query, for which it has looked at the version, and recorded it.
     pub(crate) fn recorded(&self) {
+        self.looked_at.again();
         self.unrecorded.recorded(&self.reserves);
     }
 

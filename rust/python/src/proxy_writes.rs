@@ -8,11 +8,12 @@ use crate::postgres_failures::raised;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given as Sent;
 use crate::proxy_growth::Growth;
+use crate::proxy_passes::{cancelled, CANCELLED};
 use crate::proxy_rows::{Chosen, NewRow, Unmade};
 use crate::raw_messages::Given;
 use crate::raw_values::of_python;
 use louver_postgres::{Error, Look, Step, Value};
-use louver_proxy::{Disclosed, Done, Failure, Outcome, Values};
+use louver_proxy::{Disclosed, Done, Outcome, Values};
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// So often a change is tried that another client was faster than.
 const ATTEMPTS: usize = 8;
 const RACE: &str = "40001";
-const CANCELLED: &str = "57014";
 /// What a guard does whose statement had another outcome: a division by zero.
 const UNEXPECTED: &str = "22012";
 static WRITES: AtomicU64 = AtomicU64::new(0);
@@ -162,10 +162,8 @@ impl Write {
             Err(Stop::Other | Stop::Race) => Ran::Other,
             Err(Stop::Stale) => Ran::Stale,
             Err(Stop::Unsure(_)) => Ran::Unsure,
-            Err(Stop::Cancelled(_)) => {
-                let message = "canceling statement due to user request";
-                Ran::Done(Err(Failure::error(CANCELLED, message)))
-            }
+            Err(Stop::Cancelled(Error::Server(said))) => Ran::Done(Err(cancelled(&said))),
+            Err(Stop::Cancelled(_)) => Ran::Other,
         }
     }
 

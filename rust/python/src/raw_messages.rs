@@ -134,7 +134,7 @@ fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
 }
 
 /// A whole number of a type.
-fn integer(bytes: &[u8], format: i16, type_: u32) -> Option<i64> {
+pub(crate) fn integer(bytes: &[u8], format: i16, type_: u32) -> Option<i64> {
     match (format, type_) {
         (1, 21) => Some(i16::from_be_bytes(bytes.try_into().ok()?).into()),
         (1, 23) => Some(i32::from_be_bytes(bytes.try_into().ok()?).into()),

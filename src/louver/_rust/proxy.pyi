@@ -72,7 +72,7 @@ class Pass:
         session: Session,
         guard: tuple[str, Sequence[Any]] | None,
         sql: str,
-        parameters: Sequence[tuple[int, bool]],
+        parameters: Sequence[tuple[int, int, bool]],
         columns: Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]],
     ) -> Pass: ...
 

@@ -28,10 +28,12 @@ def value(data: bytes | None, form: int, type_: int, printed: Printed) -> object
     """One value; ``form`` is 0 for text and 1 for binary."""
     if data is None:
         return None
-    if form == 0:
-        return _of_text(data.decode(), type_)
     try:
+        if form == 0:
+            return _of_text(data.decode(), type_)
         return _of_binary(data, type_, printed)
+    except UnicodeDecodeError:
+        raise failed("22021", 'invalid byte sequence for encoding "UTF8"') from None
     except (struct.error, ValueError, OverflowError):
         raise failed("22P03", f"incorrect binary data format of type {type_}") from None
 

@@ -4,6 +4,7 @@ answers them as they are, or where they read no table the private PostgreSQL on 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from louver import errors
@@ -16,6 +17,8 @@ from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Table
 from louver.wire import control
 
+#: Whole numbers: a value of one of these is sent as one of another.
+_WHOLE = frozenset((20, 21, 23))
 #: Types whose texts no setting changes; of date and timestamp the server's are ISO's.
 _FIRM, _ISO = frozenset((16, 20, 21, 23, 25, 1043, 1700, 2950)), frozenset((1082, 1114))
 
@@ -33,15 +36,18 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return None
     if passed is None:
         return None
-    text, relations = passed
+    text, own, relations = passed
+    types = _parameters(prepared.parameters, own)
+    if types is None:
+        return None
     tables = [context.catalog.tables.get(name) for name in relations]
     if not all(table is not None and _is_plain(context, table) for table in tables):
         return None
     if not tables:
         # The private server has the settings of this session.
-        own = [(column, True) for column in prepared.columns]
-        types = [(type_, True) for type_ in prepared.parameters]
-        return native.module().proxy.Pass(wire.session, None, text, types, own)
+        shown = [(column, True) for column in prepared.columns]
+        types = [(given, type_, True) for given, type_, _ in types]
+        return native.module().proxy.Pass(wire.session, None, text, types, shown)
     direct = getattr(context.engine, "direct", None)
     sent = direct(control.CATALOG_VERSION, context.catalog.version) if direct else None
     if sent is None:
@@ -51,8 +57,17 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         (column, column[3] in _FIRM or (column[3] in _ISO and wire.is_printed(column[3])))
         for column in prepared.columns
     ]
-    parameters = [(type_, type_ in _FIRM) for type_ in prepared.parameters]
-    return native.module().proxy.Pass(session, (guard, list(constants)), text, parameters, columns)
+    return native.module().proxy.Pass(session, (guard, list(constants)), text, types, columns)
+
+
+def _parameters(given: Sequence[int], own: Sequence[int]) -> list[tuple[int, int, bool]] | None:
+    """Of each parameter the type that the client says, the one that the text gives it, and whether
+    texts of that mean the same under all settings; None where one is not brought to the other.
+    """
+    pairs = list(zip(given, own, strict=False))
+    if len(given) != len(own) or not all(a == b or {a, b} <= _WHOLE for a, b in pairs):
+        return None
+    return [(a, b, b in _FIRM) for a, b in pairs]
 
 
 def _is_plain(context: Context, table: Table) -> bool:

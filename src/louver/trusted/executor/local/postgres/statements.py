@@ -36,7 +36,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
-_BODY = "louver_body"
+_BODY, _PRINTED = "louver_body", "louver_printed"
 _NAMED = re.compile(r'"(.+?)(\[\])*"')
 _FIRST_OF_USERS = 16_384
 _MOST_ARGUMENTS = 100
@@ -229,11 +229,14 @@ class PostgresStatements(Statements):
                 for text in opened:
                     whole.add(node_tree.read(text))
 
-    def passed(self, sql: str) -> tuple[str, frozenset[tuple[str, str]]] | None:
-        """The text of a SELECT for a server that has the same tables, and these; None where another
-        server might answer it otherwise (`passed`).
+    def passed(self, sql: str) -> tuple[str, list[int], frozenset[tuple[str, str]]] | None:
+        """The text of a SELECT for a server that has the same tables, the types of its parameters,
+        and these tables; None where another server might answer it otherwise (`passed`).
         """
         with self._binder.undone():
+            types = self._binder.raw.describe(sql)[0]
+            if len(types) > _MOST_ARGUMENTS:
+                return None
             tree = self._tree(sql)
             judged, whole = passed.judged(tree), node_tree.read(tree)
             if not judged.is_known or not whole.is_known or not passed.are_fixed(whole.types):
@@ -255,7 +258,11 @@ class PostgresStatements(Statements):
             ):
                 return None
             text = self._printed_body()
-        return text, frozenset((schema, name) for _, schema, name, *_ in relations)
+            # What is printed may name columns by their positions where the user's text does not.
+            if not passed.judged(self._tree(text, types)).is_known:
+                return None
+        names_read = frozenset((schema, name) for _, schema, name, *_ in relations)
+        return text, types, names_read
 
     def _printed_body(self) -> str:
         """The body of the function of `_tree`, as any session reads it."""
@@ -291,25 +298,26 @@ class PostgresStatements(Statements):
         numbers = "{" + ",".join(map(str, oids)) + "}"
         return self._binder.fetchall(sql, [numbers]) if numbers != "{}" else []
 
-    def _tree(self, sql: str) -> str:
+    def _tree(self, sql: str, types: Sequence[int] | None = None) -> str:
         """The tree of a statement: as the body of a function that is gone again. Its parameters are
-        the function's.
+        the function's; they have ``types`` where the text is one that was printed.
         """
-        # Alone, so that the text is one statement, and an error that of the text.
-        with translated(sql):
-            types = self._binder.raw.describe(sql)[0]
+        body = _BODY if types is None else _PRINTED
+        if types is None:
+            # Alone, so that the text is one statement, and an error that of the text.
+            with translated(sql):
+                types = self._binder.raw.describe(sql)[0]
         names = self._type_names(types)
         if len(names) > _MOST_ARGUMENTS:
             sql = lexer.filled(sql, {str(n): f"NULL::{name}" for n, name in enumerate(names, 1)})
             names = []
-        listed = ", ".join(names)
         self._binder.execute(
-            f"CREATE FUNCTION pg_temp.{_BODY}({listed}) RETURNS void LANGUAGE sql"
+            f"CREATE FUNCTION pg_temp.{body}({', '.join(names)}) RETURNS void LANGUAGE sql"
             f" BEGIN ATOMIC\n{sql}\n; END"
         )
         rows = self._binder.fetchall(
             "SELECT prosqlbody::text FROM pg_proc WHERE proname = $1"
-            " AND pronamespace = pg_my_temp_schema()", [_BODY]
+            " AND pronamespace = pg_my_temp_schema()", [body]
         )  # fmt: skip
         return str(rows[0][0])
 
