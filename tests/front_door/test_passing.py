@@ -70,7 +70,8 @@ class _Drawn:
             "(SELECT max(w) FROM b WHERE b.a_id = x.id)", "x.n BETWEEN 1 AND 3", "x.s LIKE 's%%'",
             "round(x.m, 1)", f"{self._number()}::numeric / {self._number()}::numeric",
             f"{self._number()}::bigint << 20", f"{self._number()}::int", f"abs({self._number()})",
-            f"sqrt({self._number()})", f"x.n / {self._number()}", "x.t::date", "md5(x.s)", "x.n::text", "to_char(x.d, 'YY')",
+            f"sqrt({self._number()})", f"x.n / {self._number()}", "x.t::date",
+            "md5(x.s)", "x.n::text", "to_char(x.d, 'YY')",
         )  # fmt: skip
 
     def _condition(self) -> str:
@@ -199,7 +200,8 @@ def test_no_other_query_is_passed_on() -> None:
     try:
         for sql in (
             "CREATE TABLE a (id bigint PRIMARY KEY, n integer, s text)",
-            "CREATE TABLE b (a_id bigint, w integer)", "CREATE TABLE e2 (id bigint)", "CREATE VIEW of_a AS SELECT n FROM a",
+            "CREATE TABLE b (a_id bigint, w integer)", "CREATE TABLE e2 (id bigint)",
+            "CREATE VIEW of_a AS SELECT n FROM a",
             "CREATE TABLE e (id bigint ENC PRIMARY KEY, k text)", "CREATE DOMAIN dom AS integer",
             "CREATE TABLE p (d dom, j jsonb, t timestamptz)",
             "CREATE FUNCTION mine(x integer) RETURNS integer IMMUTABLE RETURN x",

@@ -52,6 +52,11 @@ SETTINGS = (
     "extra_float_digits = 1", "bytea_output = 'hex'", "quote_all_identifiers = off",
     "standard_conforming_strings = on",
 )  # fmt: skip
+LEFT = "SELECT oprleft FROM pg_operator WHERE oid = ANY($1::oid[])"
+BODY = (
+    "SELECT pg_get_function_sqlbody(oid) FROM pg_proc WHERE proname = $1"
+    " AND pronamespace = pg_my_temp_schema()"
+)
 _BEGIN, _END = "BEGIN ATOMIC", "END"
 
 

@@ -62,11 +62,6 @@ FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
 JOIN pg_language AS l ON l.oid = p.prolang WHERE p.oid = ANY($1::oid[])
 """
 _OPERATORS = "SELECT oprcode::oid FROM pg_operator WHERE oid = ANY($1::oid[])"
-_LEFT = "SELECT oprleft FROM pg_operator WHERE oid = ANY($1::oid[])"
-_BODY_TEXT = (
-    "SELECT pg_get_function_sqlbody(oid) FROM pg_proc WHERE proname = $1"
-    " AND pronamespace = pg_my_temp_schema()"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,28 +243,24 @@ class PostgresStatements(Statements):
             own = {int(oid) for (oid,) in self._of(_OPERATORS, whole.operators)}
             called = [Called(*row) for row in self._of(_CALLED, whole.functions | own)]
             names = {function.oid: function.name for function in called}
-            ordered = [int(type_) for (type_,) in self._of(_LEFT, judged.orders)]
-            if not all(f.is_own and f.volatility == "i" and not f.body for f in called):
+            ordered = [int(type_) for (type_,) in self._of(passed.LEFT, judged.orders)]
+            fine = (
+                all(f.is_own and f.volatility == "i" and not f.body for f in called)
+                and passed.compares_bytes([names.get(oid, "") for oid in collated])
+                and not any(map(passed.is_collated, ordered))
+                and all(kind == "r" for *_, kind, _ in relations)
+            )
+            if not fine:
                 return None
-            if not passed.compares_bytes([names.get(oid, "") for oid in collated]):
-                return None
-            if any(map(passed.is_collated, ordered)) or any(
-                kind != "r" for *_, kind, _ in relations
-            ):
-                return None
-            text = self._printed_body()
+            # As any session reads it.
+            for setting in passed.SETTINGS:
+                self._binder.execute(f"SET LOCAL {setting}")
+            text = passed.query_of(str(self._binder.fetchall(passed.BODY, [_BODY])[0][0]))
             # What is printed may name columns by their positions where the user's text does not.
             if not passed.judged(self._tree(text, types)).is_known:
                 return None
         names_read = frozenset((schema, name) for _, schema, name, *_ in relations)
         return text, types, names_read
-
-    def _printed_body(self) -> str:
-        """The body of the function of `_tree`, as any session reads it."""
-        for setting in passed.SETTINGS:
-            self._binder.execute(f"SET LOCAL {setting}")
-        rows = self._binder.fetchall(_BODY_TEXT, [_BODY])
-        return passed.query_of(str(rows[0][0]))
 
     def _opened(
         self,
