@@ -1,0 +1,196 @@
+"""Two doors over databases that differ in the secrets of ENC columns only, and what crosses to
+their servers.
+
+A mark (type, n) stands for the n-th value of a type: in each world another one, with the same order
+and as long. Values are large and unusual, so that they are not met by chance.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from tests.front_door import relay
+from tests.front_door.door import Door, opened
+from tests.front_door.relay import Reader, Relay
+from tests.postgres import servers
+
+ROWS = 300
+"""How many values of each type there are; of few rows all are read."""
+TYPES = {
+    "id": "bigint", "n": "bigint", "s": "text", "m": "numeric(12,2)", "d": "date",
+    "f": "double precision", "u": "uuid", "j": "jsonb",
+}  # fmt: skip
+Mark = tuple[str, int]
+#: Of these any value is met by chance.
+_SHORT = ("d",)
+
+
+@dataclass(frozen=True)
+class Act:
+    """What one of the clients runs: a text with %s, or a word that begins with a dot."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+    how: str = "prepared"
+    binary: bool = False
+    client: int = 0
+
+
+def pools(draw: Random) -> dict[str, list[Any]]:
+    """The values of a world, in order."""
+
+    def some(low: int, high: int) -> list[int]:
+        return sorted({draw.randrange(low, high, 2) for _ in range(2 * ROWS)})[:ROWS]
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    texts = {"".join(draw.choices(letters, k=12)) for _ in range(2 * ROWS)}
+    return {
+        "id": some(1 << 57, 1 << 58),
+        "n": some(1 << 57, 1 << 58),
+        "s": sorted(draw.sample(sorted(texts), ROWS)),
+        "m": [Decimal(n) / 100 for n in some(10**11 + 1, 10**12 - 1)],
+        "d": [date(1900, 1, 1) + timedelta(n) for n in some(0, 50_000)],
+        "f": [n / 1024 for n in some(1 << 49, 1 << 50)],
+        "u": [UUID(int=n) for n in some(1 << 126, 1 << 127)],
+        "j": [f'{{"{letters[n % 7]}": {n}}}' for n in some(10**11, 10**12)],
+    }
+
+
+class World:
+    """A door behind which a relay is, with its clients."""
+
+    def __init__(self, stack: ExitStack, secrets: dict[str, list[Any]], words: Sequence[str],
+                 profile: str, clients: int, name: str) -> None:  # fmt: skip
+        self.secrets, self.relay = secrets, Relay()
+        stack.callback(self.relay.close)
+        self.door: Door = stack.enter_context(
+            opened(*words, profile=profile, url=self.relay.url(name))
+        )
+        self.clients = [stack.enter_context(self.door.connect()) for _ in range(clients)]
+        self.marks = list[tuple[str, list[tuple[int, int]]]]()
+
+    def run(self, act: Act) -> object:
+        """What came of it: rows and columns, or the state of an error."""
+        self.marks.append((act.text, self.relay.lengths()))
+        con = self.clients[act.client]
+        try:
+            return self._outcome(con, act)
+        except psycopg.Error as error:
+            return error.sqlstate
+
+    def _outcome(self, con: psycopg.Connection[Any], act: Act) -> object:
+        values = [self._value(value) for value in act.values]
+        if act.text.startswith("COPY") and "FROM" in act.text:
+            with con.cursor().copy(act.text) as copy:
+                width = len(TYPES) + 1
+                for at in range(0, len(values), width):
+                    copy.write_row(values[at : at + width])
+            return "copied"
+        if act.text.startswith("COPY"):
+            with con.cursor().copy(act.text) as copy:
+                return len(b"".join(copy).splitlines())
+        if act.how == "simple":
+            own = psycopg.ClientCursor(con)
+            own.execute(act.text.encode(), values)
+            return own.rowcount
+        if act.how == "pipelined":
+            with con.pipeline():
+                cursors = [con.execute(act.text.encode(), values) for _ in range(2)]
+            return [cursor.rowcount for cursor in cursors]
+        cursor = con.execute(
+            act.text.encode(), values, prepare=act.how == "prepared", binary=act.binary
+        )
+        return cursor.rowcount, len(cursor.fetchall()) if cursor.description else None
+
+    def _value(self, value: Any) -> Any:
+        return self.secrets[value[0]][value[1]] if isinstance(value, tuple) else value
+
+    def during(self, connection: int, direction: int, at: int) -> str:
+        """The statement that a byte crossed in."""
+        begun = [
+            text for text, lengths in self.marks
+            if len(lengths) <= connection or lengths[connection][direction] <= at
+        ]  # fmt: skip
+        return f"{len(begun)} {begun[-1][:100]}" if begun else ""
+
+    def leaked(self) -> list[str]:
+        """The secrets that occur in what crossed, of both directions."""
+        every = b"\0\0".join(
+            bytes(part) for c in self.relay.connections for part in (c.sent, c.received)
+        )
+        return [
+            f"{kind}: {value}"
+            for kind, values in self.secrets.items() if kind not in _SHORT
+            for value in values if any(form in every for form in _forms(kind, value))
+        ]  # fmt: skip
+
+
+def _forms(kind: str, value: Any) -> Iterator[bytes]:
+    if kind == "j":
+        yield value.partition(": ")[2].rstrip("}").encode()
+        return
+    yield str(value).encode()
+    if isinstance(value, int):
+        yield struct.pack(">q", value)
+        yield struct.pack("<q", value)
+    if isinstance(value, float):
+        yield struct.pack(">d", value)
+        yield struct.pack("<d", value)
+    if isinstance(value, UUID):
+        yield value.bytes
+        yield value.hex.encode()
+    if isinstance(value, Decimal):
+        yield str(value).replace(".", "").encode()
+
+
+@contextmanager
+def both(words: Sequence[str], profile: str, seed: int, clients: int = 2
+         ) -> Iterator[tuple[World, World]]:  # fmt: skip
+    """The two worlds."""
+    with ExitStack() as stack:
+        stack.callback(servers.drop_databases)
+        worlds = [
+            World(stack, pools(Random(f"{seed} {number}")), words, profile, clients,
+                  f"door_{seed % 10**6}_{number}")
+            for number in range(2)
+        ]  # fmt: skip
+        yield worlds[0], worlds[1]
+
+
+def differences(worlds: tuple[World, World]) -> list[str]:
+    """Where what crossed differs, connection by connection: the first message of each direction."""
+    first, second = (world.relay.connections for world in worlds)
+    results = list[str]()
+    if len(first) != len(second):
+        results.append(f"{len(first)} and {len(second)} connections")
+    readers = Reader(), Reader()
+    for number, pair in enumerate(zip(first, second, strict=False)):
+        seen = [reader.messages(c) for reader, c in zip(readers, pair, strict=True)]
+        for direction in range(2):
+            sides = [relay.in_any_order(one[direction]) for one in seen]
+            if sides[0] == sides[1]:
+                continue
+            at = next(
+                (n for n, (a, b) in enumerate(zip(*sides, strict=False)) if a != b),
+                min(map(len, sides)),
+            )
+            where = [
+                world.during(number, direction, one[direction][min(at, len(one[direction]) - 1)][0])
+                for world, one in zip(worlds, seen, strict=True)
+            ]
+            results.append(
+                f"connection {number} {('sent', 'received')[direction]} {at} of"
+                f" {[len(side) for side in sides]} during {where}:"
+            )
+            results += [f"  {str(side[max(at - 1, 0) : at + 2])[:700]}" for side in sides]
+    return results
