@@ -25,7 +25,9 @@ from tests.worlds.crossing import key_lists, masked_constants
 _ENCRYPTIONS = (80_877_103, 80_877_104)
 _CHUNK = 1 << 16
 _RANDOM = re.compile(
-    r"(?<![0-9a-z])(?:[a-z]_[0-9a-f]{12}|[a-z]?[0-9a-f]{16,}|louver_\d+|door_\d+_\d+)(?![0-9a-z])"
+    r"(?<![0-9a-z])([a-z]_)?("
+    r"(?<=_)[0-9a-f]{12}|[a-z]?[0-9a-f]{16,}|louver_\d+|door_\d+_\d+|[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}"
+    r")(?![0-9a-z])"
 )
 #: Numbers of rows: an epoch, and a count. Rows that come together get theirs in random order.
 _ROW_NUMBERS = range(1 << 32, 1 << 48)
@@ -119,7 +121,7 @@ class Reader:
         return self._numbers.setdefault((kind, item), len(self._numbers))
 
     def _text(self, text: str) -> str:
-        return _RANDOM.sub(lambda m: f"{m[0][:2]}#{self._number('name', m[0])}", text)
+        return _RANDOM.sub(lambda m: f"{m[1] or ''}#{self._number('name', m[2])}", text)
 
     def _name(self, name: str) -> str:
         return name and f"#{self._number('name', name)}"
@@ -164,9 +166,14 @@ class Reader:
     def _value(self, value: bytes | None, is_secret: bool) -> Any:
         if value is None:
             return None
-        # Of few bytes, two may be the same by chance.
-        if is_secret or len(value) > 8:
-            return len(value), self._number("value", value) if len(value) > 8 else ""
+        if len(value) > 8:
+            text = value.decode("latin-1")
+            # Ciphertext of so many bytes is not printable.
+            printed = self._text(text) if text.isascii() and text.isprintable() else ""
+            return len(value), printed or self._number("value", value)
+        if is_secret:
+            # Of few bytes, two may be the same by chance.
+            return len(value)
         if len(value) == 8 and int.from_bytes(value, "big") in _ROW_NUMBERS:
             return "row", self._number("row", value)
         return value

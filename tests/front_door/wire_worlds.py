@@ -7,9 +7,12 @@ and as long. Values are large and unusual, so that they are not met by chance.
 
 from __future__ import annotations
 
+import itertools
 import struct
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -33,6 +36,10 @@ TYPES = {
 Mark = tuple[str, int]
 #: Of these any value is met by chance.
 _SHORT = ("d",)
+#: So many bytes of a secret are searched for first.
+_BEGIN = 8
+_CLIENTS = 2
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -69,24 +76,44 @@ def pools(draw: Random) -> dict[str, list[Any]]:
 class World:
     """A door behind which a relay is, with its clients."""
 
-    def __init__(self, stack: ExitStack, secrets: dict[str, list[Any]], words: Sequence[str],
-                 profile: str, clients: int, name: str) -> None:  # fmt: skip
-        self.secrets, self.relay = secrets, Relay()
-        stack.callback(self.relay.close)
-        self.door: Door = stack.enter_context(
-            opened(*words, profile=profile, url=self.relay.url(name))
-        )
-        self.clients = [stack.enter_context(self.door.connect()) for _ in range(clients)]
+    def __init__(self, door: Door, between: Relay, secrets: dict[str, list[Any]]) -> None:
+        self.door, self.relay, self.secrets = door, between, secrets
+        self.clients = [door.connect() for _ in range(_CLIENTS)]
         self.marks = list[tuple[str, list[tuple[int, int]]]]()
+        #: how long the longest time was between two statements of a client
+        self.pause_s = 0.0
+        self._ran_s = dict[int, float]()
+
+    @classmethod
+    @contextmanager
+    def opened(cls, words: Sequence[str], profile: str, seed: int, number: int) -> Iterator[World]:
+        """With secrets of its own."""
+        with closing(Relay()) as between:
+            url = between.url(f"door_{seed}_{number}{next(_numbers)}")
+            with opened(*words, profile=profile, url=url) as door:
+                world = cls(door, between, pools(Random(f"{seed} {number}")))
+                yield world
+                for client in world.clients:
+                    client.close()
 
     def run(self, act: Act) -> object:
         """What came of it: rows and columns, or the state of an error."""
         self.marks.append((act.text, self.relay.lengths()))
         con = self.clients[act.client]
+        now = time.monotonic()
+        self.pause_s = max(self.pause_s, now - self._ran_s.get(act.client, now))
         try:
             return self._outcome(con, act)
         except psycopg.Error as error:
             return error.sqlstate
+        finally:
+            self._ran_s[act.client] = time.monotonic()
+
+    def end(self) -> None:
+        """Clients go, and the door is stopped: all has crossed."""
+        for client in self.clients:
+            client.close()
+        self.door.stop()
 
     def _outcome(self, con: psycopg.Connection[Any], act: Act) -> object:
         values = [self._value(value) for value in act.values]
@@ -128,10 +155,12 @@ class World:
         every = b"\0\0".join(
             bytes(part) for c in self.relay.connections for part in (c.sent, c.received)
         )
+        begun = {every[at : at + _BEGIN] for at in range(len(every))}
         return [
             f"{kind}: {value}"
             for kind, values in self.secrets.items() if kind not in _SHORT
-            for value in values if any(form in every for form in _forms(kind, value))
+            for value in values
+            if any(form[:_BEGIN] in begun and form in every for form in _forms(kind, value))
         ]  # fmt: skip
 
 
@@ -139,7 +168,9 @@ def _forms(kind: str, value: Any) -> Iterator[bytes]:
     if kind == "j":
         yield value.partition(": ")[2].rstrip("}").encode()
         return
-    yield str(value).encode()
+    text = str(value).encode()
+    yield text
+    yield text.hex().encode()
     if isinstance(value, int):
         yield struct.pack(">q", value)
         yield struct.pack("<q", value)
@@ -150,24 +181,43 @@ def _forms(kind: str, value: Any) -> Iterator[bytes]:
         yield value.bytes
         yield value.hex.encode()
     if isinstance(value, Decimal):
-        yield str(value).replace(".", "").encode()
+        whole, _, part = str(value).partition(".")
+        digits = whole.zfill(12) + part.ljust(4, "0")
+        yield struct.pack(">4h", *(int(digits[at : at + 4]) for at in range(0, 16, 4)))
 
 
 @contextmanager
-def both(words: Sequence[str], profile: str, seed: int, clients: int = 2
-         ) -> Iterator[tuple[World, World]]:  # fmt: skip
+def both(words: Sequence[str], profile: str, seed: int) -> Iterator[Pair]:
     """The two worlds."""
-    with ExitStack() as stack:
+    servers.shared()
+    with ExitStack() as stack, ThreadPoolExecutor(2) as threads:
         stack.callback(servers.drop_databases)
-        worlds = [
-            World(stack, pools(Random(f"{seed} {number}")), words, profile, clients,
-                  f"door_{seed % 10**6}_{number}")
-            for number in range(2)
-        ]  # fmt: skip
-        yield worlds[0], worlds[1]
+        worlds = [World.opened(words, profile, seed, number) for number in range(2)]
+        # Each is entered by a thread, since it takes seconds.
+        first, second = threads.map(lambda world: world.__enter__(), worlds)
+        for world in worlds:
+            stack.push(world)
+        yield Pair(first, second, threads)
 
 
-def differences(worlds: tuple[World, World]) -> list[str]:
+@dataclass
+class Pair:
+    """Two worlds, and the threads that they run in."""
+
+    first: World
+    second: World
+    _threads: ThreadPoolExecutor
+
+    def __iter__(self) -> Iterator[World]:
+        return iter((self.first, self.second))
+
+    def run(self, act: Act) -> tuple[object, object]:
+        """Run it in both at the same time, so that clocks go alike."""
+        first, second = self._threads.map(lambda world: world.run(act), self)
+        return first, second
+
+
+def differences(worlds: Pair) -> list[str]:
     """Where what crossed differs, connection by connection: the first message of each direction."""
     first, second = (world.relay.connections for world in worlds)
     results = list[str]()

@@ -105,7 +105,10 @@ def test_its_length_tells_nothing_of_values(
 
 
 def test_two_databases_of_one_key_start_at_other_table_ids() -> None:
-    assert len({Catalog.create().next_table_id for _ in range(20)}) == 20
+    """Of as many digits, which show in the lengths of what is sealed."""
+    numbers = {Catalog.create().next_table_id for _ in range(20)}
+    assert len(numbers) == 20
+    assert {len(str(number)) for number in numbers} == {9}
 
 
 @settings(deadline=None)
