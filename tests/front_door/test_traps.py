@@ -9,6 +9,7 @@ may be stored and compared.
 from __future__ import annotations
 
 import random
+import re
 import secrets
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
@@ -48,6 +49,9 @@ _KINDS = {
     **dict.fromkeys("ibwmgfr", _NUMBERS), **dict.fromkeys("cvs", _TEXTS),
     **dict.fromkeys("dtz", _TIMES), "o": (True, False, "t", "no", 1),
 }  # fmt: skip
+#: Of what Louver does not do, such as NaN in `numeric`.
+_REFUSED = ("0A000", "22000")
+_MARK = re.compile(r"⟨(\d+)⟩")
 _STARS = "i b w m g f r c v s d t z o"
 
 
@@ -55,8 +59,11 @@ class _Drawn:
     """A statement with its values."""
 
     def __init__(self, draw: random.Random) -> None:
-        self._draw, self.values = draw, list[object]()
-        self.text = draw.choice((self._query, self._query, self._query, self._change))()
+        self._draw, self._drawn = draw, list[object]()
+        text = draw.choice((self._query, self._query, self._query, self._change))()
+        #: Of what was drawn, the text has some, in its own order.
+        self.values = [self._drawn[int(number)] for number in _MARK.findall(text)]
+        self.text = _MARK.sub("", text)
 
     def _one(self, *items: str) -> str:
         return self._draw.choice(items)
@@ -70,13 +77,13 @@ class _Drawn:
         if draw.random() < 0.25 and isinstance(value, str | int | Decimal):
             literal = "'" + str(value).replace("'", "''") + "'"
             return literal.replace("%", "%%") if isinstance(value, str) else str(value)
-        self.values.append(value)
+        self._drawn.append(value)
         cast = ""
         if draw.random() < 0.3:
             others = {"c": "cvs", "v": "cvs", "s": "cvs", "d": "dtz", "t": "dtz", "z": "dtz"}
             of = others.get(column, "ibmgfr" if column in "ibwmgfr" else column)
             cast = f"::{_COLUMNS[draw.choice(of)]}"
-        return self._one("%s", "%s", "%t", "%b" if not isinstance(value, Decimal) else "%s") + cast
+        return f"{self._one('%s', '%s', '%t', '%b')}⟨{len(self._drawn) - 1}⟩{cast}"
 
     def _column(self, kinds: str = "ibwmgfrcvsdtzo") -> str:
         return self._draw.choice(kinds)
@@ -86,7 +93,7 @@ class _Drawn:
         c = self._column("cvs")
         z = self._column("dtz")
         return self._one(
-            f"{x} / {self._value(x)}", f"{x} % {self._value('i')}", f"{x} * {self._value(y)}",
+            f"{x} / {self._value(x)}", f"{x} %% {self._value('i')}", f"{x} * {self._value(y)}",
             f"{x} / {y}", f"{x} + {y}", f"{c} || {self._value(c)}", f"length({c})", f"{c} || '|'",
             f"{z}::date", f"{z}::timestamp", f"{z}::timestamptz", f"{z} - {self._value(z)}",
             f"coalesce({x}, {self._value(x)})", f"{x}::text", f"{x}::integer", f"round({x}::numeric)",
@@ -171,11 +178,20 @@ def sides(door: Door) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Connect
         yield first, second
 
 
+def _equal(value: Any) -> Any:
+    if isinstance(value, Decimal) and value.is_finite():
+        return value.normalize() + 0
+    return value + 0 if isinstance(value, float) else value
+
+
 def _ran(con: psycopg.Connection[Any], drawn: _Drawn, prepare: bool, binary: bool) -> object:
     try:
         cursor = con.execute(drawn.text.encode(), drawn.values, prepare=prepare, binary=binary)
         rows = cursor.fetchall() if cursor.description else []
         types = [(c.name, c.type_code) for c in cursor.description or ()]
+        if "DISTINCT" in drawn.text or "GROUP BY" in drawn.text:
+            # Which one of equal values stands for them all is up to PostgreSQL: 1.5 or 1.50.
+            rows = [tuple(map(_equal, row)) for row in rows]
         return sorted(map(repr, rows)), cursor.rowcount, types
     except psycopg.Error as error:
         return error.sqlstate
@@ -197,12 +213,11 @@ def test_values_are_typed_as_postgresql_types_them(
             for con in sides:
                 con.execute(f"SET TimeZone = '{zone}'")
         for _ in range(draw.choice((1, 1, 3))):
-            first, second = (_ran(con, drawn, *forms) for con in sides)
-            if second == "0A000" != first:
+            second = _ran(sides[1], drawn, *forms)
+            if second in _REFUSED:
                 refused += 1
-                for con in sides:
-                    con.execute("DELETE FROM v WHERE id > 25")
                 continue
-            ran += not isinstance(first, str)
+            first = _ran(sides[0], drawn, *forms)
+            ran += isinstance(first, tuple)
             assert second == first, (seed, drawn.text, drawn.values, forms)
-    assert ran > 5 * refused
+    assert ran > max(cases(100), 10 * refused)
