@@ -97,9 +97,11 @@ class _Drawn:
             f"{x} / {y}", f"{x} + {y}", f"{c} || {self._value(c)}", f"length({c})", f"{c} || '|'",
             f"{z}::date", f"{z}::timestamp", f"{z}::timestamptz", f"{z} - {self._value(z)}",
             f"coalesce({x}, {self._value(x)})", f"{x}::text", f"{x}::integer", f"round({x}::numeric)",
-            f"greatest({x}, {self._value(y)})", f"nullif({c}, {self._value(c)})", f"{z} AT TIME ZONE 'UTC'",
+            f"greatest({x}, {self._value(y)})", f"nullif({c}, {self._value(c)})",
+            f"{z} AT TIME ZONE 'UTC'",
             f"CASE WHEN {self._condition()} THEN {x} ELSE {self._value(x)} END",
-            f"extract(hour FROM {self._column('tz')})", f"{c}::char(3)", f"{c} COLLATE \"C\" < {self._value('s')}",
+            f"extract(hour FROM {self._column('tz')})", f"{c}::char(3)",
+            f"{c} COLLATE \"C\" < {self._value('s')}",
         )  # fmt: skip
 
     def _condition(self) -> str:
@@ -112,7 +114,8 @@ class _Drawn:
             f"{column} IN ({self._value(column)}, {self._value(column)})",
             f"{column} BETWEEN {self._value(column)} AND {self._value(column)}",
             f"{other} {sign} {self._column('ibwmgfr')}", f"{other} {sign} {self._value('f')}",
-            f"{like} {sign} {self._column('cs' if like == 'c' else 'vs')}", f"{like} LIKE {self._value(like)}",
+            f"{like} {sign} {self._column('cs' if like == 'c' else 'vs')}",
+            f"{like} LIKE {self._value(like)}",
             f"{self._value(column)} {sign} {column}", f"{column} IS NULL",
             f"{self._column('dtz')} {sign} {self._column('dtz')}",
             f"{column} = ANY(ARRAY[{self._value(column)}, {self._value(column)}])",
@@ -152,8 +155,8 @@ class _Drawn:
         if draw < 0.6:
             return f"UPDATE v SET {a} = {self._term()} WHERE id = {key} RETURNING {a}"
         if draw < 0.7:
-            items = [self._value(a), self._value(a)]
-            return f"UPDATE v SET {a} = {items[0]} WHERE {a} = {items[1]} AND id < 20"
+            new, old = self._value(a), self._value(a)
+            return f"UPDATE v SET {a} = {new} WHERE {a} = {old} AND id < 20"
         columns = sorted({a, b})
         listed = ", ".join(self._value(column) for column in columns)
         text = f"INSERT INTO v (id, {', '.join(columns)}) VALUES ({key}, {listed})"

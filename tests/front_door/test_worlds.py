@@ -107,7 +107,7 @@ class _Drawn:
             return Act(text, (*((name, row) for name in TYPES), 3))
         values = tuple(map(self._value, kinds.split()))
         how = draw.choice(("prepared", "prepared", "prepared", "once", "simple", "pipelined"))
-        if how not in ("simple",) and draw.random() < 0.3:
+        if how != "simple" and draw.random() < 0.3:
             text = text.replace("%s", "%t") if draw.random() < 0.5 else text
         return Act(text, values, how, draw.random() < 0.5)
 
