@@ -26,7 +26,8 @@ _ENCRYPTIONS = (80_877_103, 80_877_104)
 _CHUNK = 1 << 16
 _RANDOM = re.compile(
     r"(?<![0-9a-z])([a-z]_)?("
-    r"(?<=_)[0-9a-f]{12}|[a-z]?[0-9a-f]{16,}|louver_\d+|door_\d+_\d+|[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}"
+    r"(?<=_)[0-9a-f]{12}|[a-z]?[0-9a-f]{16,}|louver_\d+|door_\d+_\d+"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}"
     r")(?![0-9a-z])"
 )
 #: Numbers of rows: an epoch, and a count. Rows that come together get theirs in random order.
@@ -83,10 +84,10 @@ class Relay:
                 threading.Thread(target=_hand_on, args=pair, daemon=True).start()
 
 
-def _hand_on(source: socket.socket, target: socket.socket, kept: bytearray) -> None:
+def _hand_on(source: socket.socket, target: socket.socket, buffer: bytearray) -> None:
     try:
         while data := source.recv(_CHUNK):
-            kept += data
+            buffer += data
             target.sendall(data)
     except OSError:
         pass

@@ -12,7 +12,7 @@ import random
 import re
 import secrets
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -40,7 +40,7 @@ _TEXTS: tuple[object, ...] = (
 )  # fmt: skip
 _TIMES: tuple[object, ...] = (
     date(2024, 3, 10), date(2024, 3, 9), datetime(2024, 3, 10, 2, 30), datetime(2024, 3, 10),
-    datetime(2024, 11, 3, 1, 30), datetime(2024, 3, 10, 7, 30, tzinfo=timezone.utc),
+    datetime(2024, 11, 3, 1, 30), datetime(2024, 3, 10, 7, 30, tzinfo=UTC),
     datetime(2024, 3, 10, 0, 0, 0, 1), datetime(2024, 3, 10, 8, 0, tzinfo=_ZONE),
     "2024-03-10", "2024-03-10 02:30", "2024-03-10 02:30+05:30", "03/04/2024", "infinity",
     "2024-03-10 02:30 America/New_York",
@@ -96,7 +96,8 @@ class _Drawn:
             f"{x} / {self._value(x)}", f"{x} %% {self._value('i')}", f"{x} * {self._value(y)}",
             f"{x} / {y}", f"{x} + {y}", f"{c} || {self._value(c)}", f"length({c})", f"{c} || '|'",
             f"{z}::date", f"{z}::timestamp", f"{z}::timestamptz", f"{z} - {self._value(z)}",
-            f"coalesce({x}, {self._value(x)})", f"{x}::text", f"{x}::integer", f"round({x}::numeric)",
+            f"coalesce({x}, {self._value(x)})", f"{x}::text", f"{x}::integer",
+            f"round({x}::numeric)",
             f"greatest({x}, {self._value(y)})", f"nullif({c}, {self._value(c)})",
             f"{z} AT TIME ZONE 'UTC'",
             f"CASE WHEN {self._condition()} THEN {x} ELSE {self._value(x)} END",

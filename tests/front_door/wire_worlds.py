@@ -227,7 +227,7 @@ def differences(worlds: Pair) -> list[str]:
     for number, pair in enumerate(zip(first, second, strict=False)):
         seen = [reader.messages(c) for reader, c in zip(readers, pair, strict=True)]
         for direction in range(2):
-            sides = [relay.in_any_order(one[direction]) for one in seen]
+            sides = [relay.in_any_order(both_ways[direction]) for both_ways in seen]
             if sides[0] == sides[1]:
                 continue
             at = next(
@@ -235,8 +235,12 @@ def differences(worlds: Pair) -> list[str]:
                 min(map(len, sides)),
             )
             where = [
-                world.during(number, direction, one[direction][min(at, len(one[direction]) - 1)][0])
-                for world, one in zip(worlds, seen, strict=True)
+                world.during(
+                    number,
+                    direction,
+                    both_ways[direction][min(at, len(both_ways[direction]) - 1)][0],
+                )
+                for world, both_ways in zip(worlds, seen, strict=True)
             ]
             results.append(
                 f"connection {number} {('sent', 'received')[direction]} {at} of"
