@@ -43,6 +43,13 @@ def test_placeholders(sql: str) -> None:
     assert text.plain.count(P) == len(PLACED[sql])
 
 
+@pytest.mark.parametrize("end", ["''", "E''", "''''", "'a'", "'a'''", '""', "$$$$"])
+def test_a_placeholder_may_stand_before_an_empty_string(end: str) -> None:
+    """Which the text ends with."""
+    sql = f"SELECT $1, {end}"
+    assert lexer.tokens(sql)[-1].end == len(sql) - 1
+
+
 def test_names_make_no_placeholder() -> None:
     (text,) = lexer.split("SELECT :a, x[1:a]", frozenset({"a"}))
     assert text.parameters == ()

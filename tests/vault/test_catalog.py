@@ -104,8 +104,9 @@ def test_its_length_tells_nothing_of_values(
     assert len(lengths) == 1
 
 
-def test_two_databases_of_one_key_start_at_other_table_ids() -> None:
-    assert len({Catalog.create().next_table_id for _ in range(20)}) == 20
+def test_two_databases_of_one_key_start_at_other_table_ids_as_long() -> None:
+    numbers = {str(Catalog.create().next_table_id) for _ in range(20)}
+    assert (len(numbers), {len(number) for number in numbers}) == (20, {9})
 
 
 @settings(deadline=None)

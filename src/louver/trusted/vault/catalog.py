@@ -210,9 +210,9 @@ class Catalog:
     def create(language: str = DUCKDB) -> Catalog:
         """An empty catalog, whose texts will be of a language. Table ids start at a random number:
         keys derive from them, so databases of one key file share no column keys, and a value cannot
-        be moved between them.
+        be moved between them. All have nine digits: lengths of what is sealed depend on none.
         """
-        first = 1 + secrets.randbelow(1 << 30)
+        first = 10**8 + secrets.randbelow(8 * 10**8)
         settings = {} if language == DUCKDB else {LANGUAGE: language}
         return Catalog(secrets.token_hex(16), next_table_id=first, settings=settings)
 

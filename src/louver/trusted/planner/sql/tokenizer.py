@@ -78,6 +78,9 @@ def _tokenized(text: str) -> list[Token]:
 def _raw(dialect: Dialect, text: str) -> list[Token]:
     """Sqlglot's own tokens; what it takes for a blank and the engine for a letter is one."""
     tokenizer = dialect.sqlglot.tokenizer_class()
+    if text.endswith("'") and "$" in text:
+        # Once it has looked for the end of a dollar quote in vain, it sees no other end behind ''.
+        text += " "
     if dialect.blanks is None or (text.isascii() and _CONTROL.search(text) is None):
         return list(tokenizer.tokenize(text))
     letters = {
