@@ -95,6 +95,9 @@ def refused(reach: Reach, is_quiet: Callable[[str], bool], *, temporary: bool = 
         return "A column that PostgreSQL has in every table (ctid, xmin, tableoid …)"
     if read.names_database:
         return _CURRENT_CATALOG
+    if read.pads_varchar:
+        # A column of varchar is of text in the workspace, where blanks at the end count.
+        return "A comparison of char(n) with varchar, without a cast,"
     for schema, name in reach.relations:
         if schema == SCHEMAS_OF_CATALOGS[0] and _OF_SERVERS.fullmatch(name):
             return f"A query of {name}"

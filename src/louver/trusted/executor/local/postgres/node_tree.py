@@ -35,6 +35,9 @@ _OPERATORS = frozenset({":opno"})
 #: Nodes that name a relation with what it must be permitted, INSERT, UPDATE or DELETE among that.
 _RELATION, _CHANGING = frozenset({"RANGETBLENTRY", "RTEPERMISSIONINFO"}), 1 | 4 | 8
 _SELECT, _ROW_MARK = "1", "ROWMARKCLAUSE"
+#: Nodes that compare; char(n) and arrays of such; a cast that no word of the text asks for.
+_COMPARING = frozenset({"OPEXPR", "DISTINCTEXPR", "NULLIFEXPR", "SCALARARRAYOPEXPR"})
+_PADDED, _IMPLICIT = ("1042", "1014"), "2"
 #: CURRENT_CATALOG's number among the values that SQL has words for.
 _CURRENT_CATALOG = "13"
 
@@ -62,6 +65,10 @@ class Read:
     locks: bool = False
     #: whether it reads columns that PostgreSQL has in every table, such as ctid
     reads_system: bool = False
+    #: whether it compares char(n) with varchar, as char(n)
+    pads_varchar: bool = False
+    #: the type that a value is taken as, of the node that is read
+    taken_as: str = ""
     #: whether it has the name of the database by a word that is not a function's
     names_database: bool = False
     #: how many queries were met
@@ -82,6 +89,7 @@ class Read:
         self.locks |= other.locks
         self.reads_system |= other.reads_system
         self.names_database |= other.names_database
+        self.pads_varchar |= other.pads_varchar
 
 
 def read(text: str) -> Read:
@@ -109,9 +117,18 @@ def read(text: str) -> Read:
             name, is_first = word, True
         elif labels and name and is_first:
             _take(results, labels[-1], name, word)
+            if labels[-1] == "RELABELTYPE" and labels[-2:-1] and labels[-2] in _COMPARING:
+                _relabelled(results, name, word)
             is_first = False
     results.is_known &= not labels
     return results
+
+
+def _relabelled(results: Read, name: str, word: str) -> None:
+    if name == ":resulttype":
+        results.taken_as = word
+    elif name == ":relabelformat":
+        results.pads_varchar |= word == _IMPLICIT and results.taken_as in _PADDED
 
 
 def _take(results: Read, label: str, name: str, word: str) -> None:
