@@ -116,6 +116,7 @@ type After<'py> = (
 );
 
 /// A statement is planned with its first run, and what opens its rows is known with its second.
+/// Behind so many it is looked for what runs it less and less often.
 const RUNS: u32 = 3;
 
 impl Client {
@@ -191,10 +192,13 @@ impl Client {
             };
         }
         let fine = self.status == b'I' && statement.kind == Kind::Other;
-        if !fine || known.way.is_some() || known.runs >= RUNS {
+        if !fine || known.way.is_some() {
             return;
         }
         known.runs += 1;
+        if known.runs > RUNS && !known.runs.is_power_of_two() {
+            return;
+        }
         known.way = Python::attach(|py| {
             let handle = statement.handle.object.bind(py);
             let way = self.object.call_method1(py, "way", (handle,)).ok()?;

@@ -24,7 +24,7 @@ pub(crate) enum Direct {
 }
 
 /// The way of a statement in one generation, if it is known; after so many runs that gave none,
-/// nothing is looked for any more.
+/// it is looked for seldom.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) generation: u64,
