@@ -40,16 +40,6 @@ def test_options_of_views_stay(twin: PostgresTwin, option: str, again: str) -> N
     assert not twin.differs("SELECT a FROM t ORDER BY a")
 
 
-@pytest.mark.parametrize("kind", ["VIEW", "TABLE"])
-def test_defaults_of_views_are_refused(twin: PostgresTwin, kind: str) -> None:
-    """What is stored of a view would not say them, so that the next session had others."""
-    with pytest.raises(errors.Error) as caught:
-        twin.louver.execute(f"ALTER {kind} v ALTER b SET DEFAULT 'V'")
-    assert caught.value.code == "sql.unsupported"
-    assert not twin.differs("INSERT INTO v(a) VALUES (2)")
-    assert not twin.differs("SELECT a, b FROM t ORDER BY a")
-
-
 def test_restarts_of_several_sequences_are_undone(twin: PostgresTwin) -> None:
     for sql in (
         "CREATE SEQUENCE s START WITH 33",

@@ -8,7 +8,7 @@ use crate::postgres_replies::Reply;
 use crate::proxy_growth::RowNumbers;
 use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
-use crate::proxy_terms::{changed, GivenTerm, Term};
+use crate::proxy_terms::{changed, take, GivenTerm, Term};
 use crate::raw::Raw;
 use crate::raw_messages::Given;
 use crate::reserve::number;
@@ -196,6 +196,11 @@ pub(crate) enum Unmade {
 }
 
 impl NewRow {
+    /// Whether all values that came are of the columns' types.
+    pub(crate) fn takes(&self, given: &Given<'_>) -> bool {
+        take(&self.terms, &self.types, given)
+    }
+
     /// The row that replaces an old one, or a new one.
     pub(crate) fn sealed(
         &self,

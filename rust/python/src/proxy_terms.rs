@@ -4,6 +4,7 @@
 use crate::raw::Raw;
 use crate::raw_messages::{Given, Kind};
 use crate::raw_values::of_python;
+use arrow_schema::DataType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -82,6 +83,20 @@ impl Term {
         self.within(given.value(at, self.kind, type_)?)
     }
 
+    /// Whether all values that came for it are of the column's type, which PostgreSQL asks for
+    /// also where no row gets them.
+    fn takes(&self, types: &[DataType], given: &Given<'_>) -> bool {
+        let Some(type_) = types.get(self.target) else {
+            return false;
+        };
+        self.parts.iter().all(|part| match part {
+            Part::Parameter { .. } | Part::Constant(_) => self
+                .part(part, &[], given)
+                .is_some_and(|value| value.array(type_).is_some()),
+            Part::Column(_) => true,
+        })
+    }
+
     fn within(&self, value: Raw) -> Option<Raw> {
         match (&value, self.limits) {
             (Raw::Whole(number), Some((least, most))) => {
@@ -106,6 +121,11 @@ impl Term {
         };
         (!self.required || result != Raw::Null).then_some(result)
     }
+}
+
+/// Whether all values that came are of the types of the columns that they are for.
+pub(crate) fn take(terms: &[Term], types: &[DataType], given: &Given<'_>) -> bool {
+    terms.iter().all(|term| term.takes(types, given))
 }
 
 /// A row with what terms give it; None where only the local engine tells.

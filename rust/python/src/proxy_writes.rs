@@ -209,6 +209,9 @@ impl Write {
         look: Look<'_>,
     ) -> Result<usize, Stop> {
         let ring = self.ring.get();
+        if !new_row.is_none_or(|new_row| new_row.takes(given)) {
+            return Err(Stop::Other);
+        }
         let (tags, constants) = chosen.tags(ring, given).ok_or(Stop::Other)?;
         if !chosen.records(self.number, &tags) {
             return Err(Stop::Other);

@@ -74,6 +74,8 @@ class Backend:
         keys_choose: whether keys read of one table choose what is fetched of another.
         catalog_counts: whether the catalog counts rows, and so changes with them; else the
             tables themselves do.
+        tags_plain_keys: whether rows of plain tables are looked up by the tags of their keys, as
+            those of encrypted ones: there texts that come again are known, by one way for both.
         concurrent: whether several clients change rows of a table at once, each on a state of its
             own, and side connections see all tables; else every table is counted.
         embedded: whether a database is a file that one process writes at a time.
@@ -104,6 +106,7 @@ class Backend:
     keys_choose: bool = False
     catalog_counts: bool = True
     concurrent: bool = False
+    tags_plain_keys: bool = False
     embedded: bool = False
     sieves: bool = False
     adds_columns: bool = False

@@ -292,6 +292,7 @@ BACKEND = Postgres(
     keys_choose=False,
     unique="UNIQUE",
     replaces=True,
+    tags_plain_keys=True,
     has_indexes=True,
     row_key="PRIMARY KEY",
     concurrent=True,

@@ -260,10 +260,8 @@ def _of_key(column: exp.Column, scope: Scope) -> tuple[Source, Column] | None:
 
 
 def _looks_up_plain(source: Source) -> bool:
-    """Whether rows are looked up by the tags of plain keys too: where what comes again is known by
-    its text, one way for both is the shorter one.
-    """
-    return source.backend.concurrent
+    """Whether rows are looked up by the tags of plain keys too."""
+    return source.backend.tags_plain_keys
 
 
 def _looked_up(
