@@ -72,10 +72,8 @@ class Backend:
         narrowed: the leak of a narrowed read: "rows" or "files".
         probe: a query for what one server of this engine has and another has not; "" for none.
         keys_choose: whether keys read of one table choose what is fetched of another.
-        catalog_counts: whether the catalog counts rows, and so changes with them; else the
-            tables themselves do.
-        tags_plain_keys: whether rows of plain tables are looked up by the tags of their keys, as
-            those of encrypted ones: there texts that come again are known, by one way for both.
+        catalog_counts: whether the catalog counts rows, and so changes; else the tables do.
+        tags_plain_keys: whether rows of plain tables too are looked up by the tags of their keys.
         concurrent: whether several clients change rows of a table at once, each on a state of its
             own, and side connections see all tables; else every table is counted.
         embedded: whether a database is a file that one process writes at a time.
@@ -83,8 +81,7 @@ class Backend:
         adds_columns: whether a new column that is NULL everywhere needs no rewriting.
         schemas: whether tables can be in schemas other than `main`.
         unique: what after a column's type makes the server refuse a value twice; "" for none.
-        replaces: whether setting all columns of a row with a `unique` one is to the server as its
-            deletion and another row; else these are two statements.
+        replaces: whether a row with a `unique` column is set anew; else it is deleted and inserted.
         has_indexes: whether it looks rows up by indexes that are made for columns.
         row_key: what after the type of row_id has the server find rows by it; "" where it does.
         settings: settings of the local engine that are sent to the server.
