@@ -271,52 +271,40 @@ impl Session {
     }
 }
 
+/// What came of statements; None where they were not sent.
+type Direct = Option<louver_postgres::Result<Vec<louver_postgres::Reply>>>;
+
 impl Session {
-    /// Runs statements for a caller that holds no lock of the interpreter's, and has no signals.
-    /// None where the session is closed.
-    pub(crate) fn direct(
-        &self,
-        steps: &[Step<'_>],
-        look: Look<'_>,
-    ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
-        let mut held = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let connection = held.as_mut()?;
-        // Whoever is in a transaction there goes another way.
-        (connection.state() == State::Idle && !connection.is_broken())
-            .then(|| connection.run(steps, look))
+    /// Runs statements for a caller that holds no lock of the interpreter's. None where the session
+    /// is closed, and within a transaction: whoever is in one there goes another way.
+    pub(crate) fn direct(&self, steps: &[Step<'_>], look: Look<'_>) -> Direct {
+        self.unlocked(false, |connection| connection.run(steps, look))
     }
 
     /// The same, but that the rows of the last statement are relayed in these formats.
-    pub(crate) fn relayed(
-        &self,
-        steps: &[Step<'_>],
-        formats: &[i16],
-    ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
-        let mut held = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let connection = held.as_mut()?;
-        (connection.state() == State::Idle && !connection.is_broken())
-            .then(|| connection.relay(steps, formats, &mut || false))
+    pub(crate) fn relayed(&self, steps: &[Step<'_>], formats: &[i16]) -> Direct {
+        self.unlocked(false, |connection| {
+            connection.relay(steps, formats, &mut || false)
+        })
     }
 
     /// The same within a transaction that such a caller has begun.
-    pub(crate) fn direct_within(
+    pub(crate) fn direct_within(&self, steps: &[Step<'_>], look: Look<'_>) -> Direct {
+        self.unlocked(true, |connection| connection.run(steps, look))
+    }
+
+    fn unlocked(
         &self,
-        steps: &[Step<'_>],
-        look: Look<'_>,
-    ) -> Option<louver_postgres::Result<Vec<louver_postgres::Reply>>> {
+        within: bool,
+        call: impl FnOnce(&mut Connection) -> louver_postgres::Result<Vec<louver_postgres::Reply>>,
+    ) -> Direct {
         let mut held = self
             .connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let connection = held.as_mut()?;
-        (connection.state() != State::Idle && !connection.is_broken())
-            .then(|| connection.run(steps, look))
+        let fits = (connection.state() != State::Idle) == within && !connection.is_broken();
+        fits.then(|| call(connection))
     }
 
     /// Without the interpreter's lock; a signal that raises ends the statement and comes out.
