@@ -32,12 +32,11 @@ def begin(
     if state.in_transaction:
         before, state.aborted = state.aborted, True  # as in DuckDB
         raise errors.make("transaction.aborted" if before else "transaction.active")
+    seen_state.refresh(context)  # a token is of a version, and void once there is another
     if state.writable and not read_only:
         blocks.top_up(context)
         _get_ready(context, _BRIEF_S)
     state.follows = follows and isinstance(context.engine, Nesting)
-    if state.follows:
-        seen_state.refresh(context)
     seen_state.fix_state(context, serializable=serializable, known=state.follows)
     state.saved, state.serializable = state.catalog, serializable
     state.redefined, state.read_only, state.began = False, read_only, datetime.now(UTC)
