@@ -74,7 +74,7 @@ pub enum Kind {
 }
 
 /// A statement that was prepared.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Statement<H> {
     /// What the engine knows it by.
     pub handle: H,

@@ -281,14 +281,15 @@ impl Session {
         self.unlocked(false, |connection| connection.run(steps, look))
     }
 
-    /// The same, but that the rows of the last statement are relayed in these formats.
-    pub(crate) fn relayed(&self, steps: &[Step<'_>], formats: &[i16]) -> Direct {
-        self.unlocked(false, |connection| {
+    /// The same, but that the rows of the last statement are relayed in these formats; or `within`
+    /// a transaction that such a caller has begun.
+    pub(crate) fn relayed(&self, steps: &[Step<'_>], formats: &[i16], within: bool) -> Direct {
+        self.unlocked(within, |connection| {
             connection.relay(steps, formats, &mut || false)
         })
     }
 
-    /// The same within a transaction that such a caller has begun.
+    /// Runs statements within a transaction that such a caller has begun.
     pub(crate) fn direct_within(&self, steps: &[Step<'_>], look: Look<'_>) -> Direct {
         self.unlocked(true, |connection| connection.run(steps, look))
     }

@@ -1,13 +1,13 @@
 //! One client of the front door: its statements are run by an object of Python's, or without it
 //! where that is known to do.
 
-use crate::proxy_statements::{outcome, statement, Direct, Handle, Known};
+use crate::proxy_statements::{statement, Handle};
+use crate::proxy_texts::Texts;
+use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{columns, failure, fields, leak, GivenLeak};
-use crate::proxy_writes::Ran;
 use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, Disclosed, Done, Engine, Failure, Fields, Kind, Looks, Outcome, Statement,
-    Values, Way,
+    Canceller, Column, Disclosed, Done, Engine, Fields, Looks, Outcome, Statement, Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -15,25 +15,30 @@ use std::sync::Arc;
 
 /// One client's engine: an object of Python's.
 pub(crate) struct Client {
-    object: Py<PyAny>,
+    pub(crate) object: Py<PyAny>,
     canceller: Arc<Cancelling>,
     /// The settings that were told last.
     settings: Vec<(String, String)>,
-    status: u8,
+    pub(crate) status: u8,
     /// Changes with all that a [`Read`] relies on.
-    generation: u64,
-    listens: bool,
+    pub(crate) generation: u64,
+    pub(crate) listens: bool,
     /// Whether rows were changed that Python has not counted.
-    wrote: bool,
+    pub(crate) wrote: bool,
     pub(crate) notices: Vec<Fields>,
     /// The user and the settings that it has; 0 of none.
     pub(crate) stamp: u64,
     /// Whether Python has done something since a client came in.
     pub(crate) touched: bool,
     /// What was disclosed without Python.
-    shown: Disclosed,
+    pub(crate) shown: Disclosed,
     /// Whether what was done last was done without it.
     is_direct: bool,
+    /// The open transaction that Python does not know of.
+    pub(crate) within: Option<Transaction>,
+    /// Statements that Python has run in its open transaction.
+    pub(crate) ran: Vec<Handle>,
+    pub(crate) texts: Texts,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -62,23 +67,35 @@ impl Client {
             touched: false,
             shown: Disclosed::default(),
             is_direct: false,
+            within: None,
+            ran: Vec::new(),
+            texts: Texts::default(),
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
     }
 
-    /// Calls a method, and takes over what it changed.
+    /// Calls a method, and takes over what it changed. Python has the open transaction from then on.
     pub(crate) fn call<'py, T>(
         &mut self,
         py: Python<'py>,
         call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Done<T> {
-        let object = self.object.bind(py).clone();
+        self.hand_over(py)?;
         if std::mem::take(&mut self.wrote) {
-            object
-                .call_method0("count")
-                .map_err(|error| failure(py, &error))?;
+            let counted = self.object.bind(py).call_method0("count");
+            counted.map_err(|error| failure(py, &error))?;
         }
+        self.call_apart(py, call)
+    }
+
+    /// Calls a method that leaves the open transaction as it is.
+    pub(crate) fn call_apart<'py, T>(
+        &mut self,
+        py: Python<'py>,
+        call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> Done<T> {
+        let object = self.object.bind(py).clone();
         (self.touched, self.is_direct) = (true, false);
         let done = call(&object).map_err(|error| failure(py, &error));
         let after = self.after(&object);
@@ -115,98 +132,6 @@ type After<'py> = (
     u64,
 );
 
-/// A statement is planned with its first run, and what opens its rows is known with its second.
-/// Behind so many it is looked for what runs it less and less often.
-const RUNS: u32 = 3;
-
-impl Client {
-    fn is_valid(&self, known: &Known) -> bool {
-        self.status == b'I' && known.generation == self.generation
-    }
-
-    /// Whether a statement's way was tried.
-    fn is_known(&self, statement: &Statement<Handle>) -> bool {
-        let known = statement.handle.known.borrow();
-        known.way.is_some() && self.is_valid(&known)
-    }
-
-    /// What a statement gave that is known; None where Python is to run it.
-    fn known(
-        &mut self,
-        statement: &Statement<Handle>,
-        values: &Values,
-        formats: &[i16],
-    ) -> Option<Done<Outcome>> {
-        let mut known = statement.handle.known.borrow_mut();
-        let valid = self.is_valid(&known);
-        let ran = match known.way.as_ref().filter(|_| valid)? {
-            Direct::Read(read) => {
-                let done = read.get().run(values, formats);
-                self.shown.add(read.get().disclosed());
-                return done;
-            }
-            Direct::Pass(pass) => return pass.get().run(values, formats),
-            Direct::Write(write) => {
-                let ran = write.get().run(values);
-                self.shown.add(write.get().disclosed());
-                ran
-            }
-        };
-        match ran {
-            Ran::Done(done) => {
-                self.wrote = true;
-                Some(done)
-            }
-            Ran::Other => None,
-            Ran::Stale => {
-                *known = Known {
-                    generation: self.generation,
-                    ..Known::default()
-                };
-                None
-            }
-            Ran::Unsure => Some(Python::attach(|py| {
-                self.call(py, |object| object.call_method0("unsure").map(drop))?;
-                Err(Failure::error("08006", "the connection was lost"))
-            })),
-        }
-    }
-
-    /// Python has run a statement that its way left to it: what that shows is recorded.
-    fn recorded(statement: &Statement<Handle>) {
-        match &statement.handle.known.borrow().way {
-            Some(Direct::Read(read)) => read.get().recorded(),
-            Some(Direct::Write(write)) => write.get().recorded(),
-            Some(Direct::Pass(pass)) => pass.get().looked(),
-            None => {}
-        }
-    }
-
-    /// After a run of Python's: how the statement runs from now on.
-    fn learn(&mut self, statement: &Statement<Handle>) {
-        let mut known = statement.handle.known.borrow_mut();
-        if known.generation != self.generation {
-            *known = Known {
-                generation: self.generation,
-                ..Known::default()
-            };
-        }
-        let fine = self.status == b'I' && statement.kind == Kind::Other;
-        if !fine || known.way.is_some() {
-            return;
-        }
-        known.runs += 1;
-        if known.runs > RUNS && !known.runs.is_power_of_two() {
-            return;
-        }
-        known.way = Python::attach(|py| {
-            let handle = statement.handle.object.bind(py);
-            let way = self.object.call_method1(py, "way", (handle,)).ok()?;
-            way.extract::<Option<Direct>>(py).ok()?
-        });
-    }
-}
-
 impl Engine for Client {
     type Handle = Handle;
 
@@ -215,20 +140,43 @@ impl Engine for Client {
     }
 
     fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>> {
-        Python::attach(|py| self.call(py, |o| o.call_method1("split", (sql,))?.extract()))
+        if let Some(known) = self.texts.split(sql) {
+            return Ok(known);
+        }
+        let parts: Vec<(String, u32)> = Python::attach(|py| {
+            self.call_apart(py, |o| o.call_method1("split", (sql,))?.extract())
+        })?;
+        self.texts.add_split(sql, &parts);
+        Ok(parts)
     }
 
     fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Handle>> {
-        Python::attach(|py| {
-            self.call(py, |object| {
-                statement(object.call_method1("prepare", (sql, types.to_vec(), name))?)
-            })
-        })
+        let state = self.status();
+        let known = self.texts.find(sql, types, self.generation, state);
+        if let Some(known) = known.filter(|_| name.is_empty()) {
+            return Ok(known);
+        }
+        let is_open = state == b'T';
+        let prepared = Python::attach(|py| {
+            let given = (sql, types.to_vec(), name, self.within.is_some());
+            let call =
+                |object: &Bound<'_, PyAny>| statement(object.call_method1("prepare", given)?);
+            if state == b'E' {
+                self.call(py, call)
+            } else {
+                self.call_apart(py, call)
+            }
+        })?;
+        if name.is_empty() {
+            self.texts
+                .add(sql, types, self.generation, &prepared, is_open);
+        }
+        Ok(prepared)
     }
 
     fn named(&mut self, name: &str) -> Done<Option<Statement<Handle>>> {
         Python::attach(|py| {
-            self.call(py, |object| {
+            self.call_apart(py, |object| {
                 let known: Option<Bound<'_, PyAny>> =
                     object.call_method1("named", (name,))?.extract()?;
                 known.map(statement).transpose()
@@ -237,12 +185,14 @@ impl Engine for Client {
     }
 
     fn close_named(&mut self, name: &str) -> Done<()> {
-        Python::attach(|py| self.call(py, |o| o.call_method1("close_named", (name,)).map(drop)))
+        Python::attach(|py| {
+            self.call_apart(py, |o| o.call_method1("close_named", (name,)).map(drop))
+        })
     }
 
     fn describe(&mut self, statement: &Statement<Handle>) -> Done<Option<Vec<Column>>> {
         Python::attach(|py| {
-            let handle = statement.handle.object.bind(py).clone();
+            let handle = statement.handle.object().bind(py).clone();
             self.call(py, |object| {
                 columns(&object.call_method1("describe", (handle,))?)
             })
@@ -250,7 +200,7 @@ impl Engine for Client {
     }
 
     fn cursor(&mut self, name: &str) -> Done<Option<Vec<Column>>> {
-        Python::attach(|py| self.call(py, |o| columns(&o.call_method1("cursor", (name,))?)))
+        Python::attach(|py| self.call_apart(py, |o| columns(&o.call_method1("cursor", (name,))?)))
     }
 
     fn run(
@@ -259,25 +209,16 @@ impl Engine for Client {
         values: &Values,
         formats: &[i16],
     ) -> Done<Outcome> {
-        let known = self.known(statement, values, formats);
-        self.is_direct = known.is_some();
-        if let Some(done) = known {
+        let mut done = self.run_direct(statement, values, formats);
+        if done.is_none() && self.provided(statement) {
+            done = self.run_direct(statement, values, formats);
+        }
+        self.is_direct = done.is_some();
+        if let Some(done) = done {
             return done;
         }
         let left = self.is_known(statement);
-        let done = Python::attach(|py| {
-            let given: Vec<Option<Bound<'_, PyBytes>>> = values
-                .values
-                .iter()
-                .map(|value| value.as_ref().map(|bytes| PyBytes::new(py, bytes)))
-                .collect();
-            let handle = statement.handle.object.bind(py).clone();
-            let forms = values.formats.clone();
-            self.call(py, |object| {
-                let given = (handle, given, forms, formats.to_vec());
-                outcome(&object.call_method1("run", given)?)
-            })
-        });
+        let done = self.run_planned(&statement.handle, values, formats);
         if matches!(done, Ok(Outcome::Rows { .. } | Outcome::Done { .. })) {
             if left {
                 Self::recorded(statement);
@@ -318,11 +259,16 @@ impl Engine for Client {
     }
 
     fn fail(&mut self) {
+        if let Some(transaction) = &mut self.within {
+            transaction.fail();
+            return;
+        }
         let _ = Python::attach(|py| self.call(py, |o| o.call_method0("fail").map(drop)));
     }
 
     fn status(&mut self) -> u8 {
-        self.status
+        let open = self.within.as_ref();
+        open.map_or(self.status, Transaction::status)
     }
 
     fn notices(&mut self) -> Vec<Fields> {
@@ -334,11 +280,11 @@ impl Engine for Client {
     }
 
     fn notifications(&mut self) -> Done<Vec<(u32, String, String)>> {
-        Python::attach(|py| self.call(py, |o| o.call_method0("notifications")?.extract()))
+        Python::attach(|py| self.call_apart(py, |o| o.call_method0("notifications")?.extract()))
     }
 
     fn looks(&self, statement: &Statement<Handle>) -> Looks {
-        statement.handle.looks.clone()
+        statement.handle.looks()
     }
 
     fn way(&self) -> Way {

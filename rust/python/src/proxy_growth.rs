@@ -3,7 +3,7 @@
 
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Numbers of rows that were given out and are not used yet, of one client.
 #[pyclass(frozen, module = "louver._rust.proxy")]
@@ -29,6 +29,10 @@ impl RowNumbers {
 }
 
 impl RowNumbers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left() == 0
+    }
+
     pub(crate) fn take(&self) -> Option<i64> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (held.1 > 0).then_some(())?;
@@ -41,8 +45,11 @@ impl RowNumbers {
 /// How many rows of a table one client has added or removed since Python last asked, and how many
 /// more may come before the catalog must know.
 #[pyclass(frozen, module = "louver._rust.proxy")]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Growth(Arc<Counts>);
+
 #[derive(Debug, Default)]
-pub(crate) struct Growth {
+struct Counts {
     grown: AtomicI64,
     room: AtomicI64,
 }
@@ -56,22 +63,28 @@ impl Growth {
 
     /// So many more may come.
     fn begin(&self, room: i64) {
-        self.room.store(room, Ordering::SeqCst);
+        self.0.room.store(room, Ordering::SeqCst);
     }
 
     /// How many have come since the last call.
     fn taken(&self) -> i64 {
-        self.grown.swap(0, Ordering::SeqCst)
+        self.0.grown.swap(0, Ordering::SeqCst)
     }
 }
 
 impl Growth {
-    pub(crate) fn has_room(&self) -> bool {
-        self.room.load(Ordering::SeqCst) > 0
+    /// Whether one more may come behind others that are not counted yet.
+    pub(crate) fn has_room(&self, behind: i64) -> bool {
+        self.0.room.load(Ordering::SeqCst) > behind
     }
 
     pub(crate) fn add(&self, count: i64) {
-        self.grown.fetch_add(count, Ordering::SeqCst);
-        self.room.fetch_sub(count, Ordering::SeqCst);
+        self.0.grown.fetch_add(count, Ordering::SeqCst);
+        self.0.room.fetch_sub(count, Ordering::SeqCst);
+    }
+
+    /// Whether it is of the same table.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }

@@ -30,6 +30,7 @@ impl Lent for Client {
     fn enter(&mut self, guest: &mut Guest) -> Done<()> {
         if guest.stamp == 0 || guest.stamp != self.stamp {
             self.stamp = 0;
+            self.texts.clear();
             let object = &guest.object;
             guest.stamp = Python::attach(|py| {
                 self.call(py, |o| o.call_method1("enter", (object,))?.extract())
@@ -41,6 +42,7 @@ impl Lent for Client {
     }
 
     fn leave(&mut self, guest: &mut Guest) -> Done<bool> {
+        self.texts.clear();
         if !self.touched {
             return Ok(guest.pinned);
         }
@@ -54,6 +56,9 @@ impl Lent for Client {
 
     fn reset(&mut self) -> bool {
         self.stamp = 0;
+        self.abandon();
+        self.texts.clear();
+        self.ran.clear();
         let done = Python::attach(|py| self.call(py, |o| o.call_method0("reset")?.extract()));
         self.notices.clear();
         done.unwrap_or(false)

@@ -3,6 +3,7 @@
 
 use crate::postgres::Session;
 use crate::postgres_values::Given;
+use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{described, Described};
 use crate::raw_messages::integer;
 use louver_postgres::{Error, ServerError, Step, Value};
@@ -24,9 +25,36 @@ impl LookedAt {
         Self(Mutex::new(Instant::now()))
     }
 
-    pub(crate) fn is_recent(&self) -> bool {
+    fn is_recent(&self) -> bool {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.elapsed() < RECENT
+    }
+
+    /// What goes before a query, if anything, in one round trip with it. Where the last look was
+    /// longer ago, that goes before by itself, so that no more is sent if it fails; None then.
+    pub(crate) fn guarded<'a>(
+        &self,
+        session: &Session,
+        guard: Option<(&'a str, &[Value])>,
+        within: &mut Option<&mut Transaction>,
+    ) -> Option<Vec<Step<'a>>> {
+        let is_held = within.as_ref().is_some_and(|open| open.entered);
+        let Some((sql, values)) = guard.filter(|_| !is_held) else {
+            return Some(Vec::new());
+        };
+        let step = || Step {
+            sql,
+            values: values.to_vec(),
+        };
+        if self.is_recent() {
+            return Some(vec![step()]);
+        }
+        match within {
+            Some(transaction) => transaction.exchange(&[step()], &mut || false)?.ok()?,
+            None => session.direct(&[step()], &mut || false)?.ok()?,
+        };
+        self.again();
+        Some(vec![step()])
     }
 
     pub(crate) fn again(&self) {
@@ -81,23 +109,34 @@ impl Pass {
         self.looked_at.again();
     }
 
-    /// The rows of the query with these values; None where Python's way is to be taken.
-    pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
+    /// The rows of the query with these values, read `within` a transaction or outside of any; None
+    /// where Python's way is to be taken.
+    pub(crate) fn run(
+        &self,
+        values: &Values,
+        formats: &[i16],
+        mut within: Option<&mut Transaction>,
+    ) -> Option<Result<Outcome, Failure>> {
         let columns = in_formats(&self.columns, &self.firm, formats)?;
         let results: Vec<i16> = columns.iter().map(|column| column.format).collect();
-        let mut steps = Vec::with_capacity(2);
-        if let Some((sql, values)) = &self.guard {
-            self.looked_at.is_recent().then_some(())?;
-            steps.push(Step {
-                sql,
-                values: values.clone(),
-            });
-        }
-        steps.push(Step {
+        let query = Step {
             sql: &self.sql,
             values: self.bound(values)?,
-        });
-        let reply = match self.session.get().relayed(&steps, &results)? {
+        };
+        let session = self.session.get();
+        let guard = self
+            .guard
+            .as_ref()
+            .map(|(sql, values)| (sql.as_str(), values.as_slice()));
+        // A query that reads no table is the private server's, which has no transaction then.
+        let mut within = within.take().filter(|_| guard.is_some());
+        let mut steps = self.looked_at.guarded(session, guard, &mut within)?;
+        steps.push(query);
+        let sent = match &mut within {
+            Some(transaction) => transaction.relay(&steps, &results)?,
+            None => session.relayed(&steps, &results, false)?,
+        };
+        let reply = match sent {
             Ok(mut replies) => replies.pop()?,
             Err(Error::Server(said)) if said.code == CANCELLED => {
                 return Some(Err(cancelled(&said)));

@@ -9,8 +9,9 @@ use crate::postgres::Session;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given as Sent;
 use crate::proxy_passes::{cancelled, in_formats, LookedAt, CANCELLED};
-use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
+use crate::proxy_shown::{Counted, GivenReserve, Lacking, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
+use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{described, Described};
 use crate::raw_messages::Given;
 use crate::reserve::number;
@@ -87,30 +88,37 @@ impl Read {
 }
 
 impl Read {
-    /// The rows of the query with these values; None where Python's way is to be taken. The
-    /// interpreter's lock is not held.
-    pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Option<Result<Outcome, Failure>> {
+    /// The rows of the query with these values, read `within` a transaction or outside of any; None
+    /// where Python's way is to be taken. The interpreter's lock is not held.
+    pub(crate) fn run(
+        &self,
+        values: &Values,
+        formats: &[i16],
+        mut within: Option<&mut Transaction>,
+    ) -> Option<Result<Outcome, Failure>> {
         self.unrecorded.clear();
         let columns = in_formats(&self.columns, &self.firm, formats)?;
         let tags =
             self.sources
                 .tags(self.ring.get(), self.look_up.get(), &Given::Message(values))?;
         let condition = number((self.number, &tags));
-        if !self.looked_at.is_recent() || !self.unrecorded.take(condition, &self.reserves) {
+        if !self.unrecorded.take(condition, &self.reserves) {
             return None;
         }
         let constants = tags.iter().flatten().map(|tag| Value::Text(uuid(tag)));
-        let steps = [
-            Step {
-                sql: &self.guard.0,
-                values: self.guard.1.clone(),
-            },
-            Step {
-                sql: &self.sql,
-                values: constants.collect(),
-            },
-        ];
-        let reply = match self.session.get().direct(&steps, &mut || false)? {
+        let query = Step {
+            sql: &self.sql,
+            values: constants.collect(),
+        };
+        let session = self.session.get();
+        let guard = Some((self.guard.0.as_str(), self.guard.1.as_slice()));
+        let mut steps = self.looked_at.guarded(session, guard, &mut within)?;
+        steps.push(query);
+        let sent = match &mut within {
+            Some(transaction) => transaction.exchange(&steps, &mut || false)?,
+            None => session.direct(&steps, &mut || false)?,
+        };
+        let reply = match sent {
             Ok(mut replies) => replies.pop()?,
             Err(Error::Server(said)) if said.code == CANCELLED => {
                 return Some(Err(cancelled(&said)));
@@ -126,6 +134,11 @@ impl Read {
     /// What it has opened and newly shown since this was last called.
     pub(crate) fn disclosed(&self) -> Disclosed {
         self.opens.disclosed(self.reserves.iter())
+    }
+
+    /// What it cannot go on without.
+    pub(crate) fn lacking(&self) -> Lacking<'_> {
+        Lacking::of(self.reserves.iter(), false)
     }
 
     /// Python has run the query, for which it has looked at the version, and recorded it.

@@ -110,7 +110,7 @@ impl Chosen {
         self.opens.disclosed(self.all())
     }
 
-    fn all(&self) -> impl Iterator<Item = &Counted> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Counted> {
         let (again, once) = &self.reserves;
         again.iter().chain(once).chain(&self.touched)
     }
@@ -196,6 +196,11 @@ pub(crate) enum Unmade {
 }
 
 impl NewRow {
+    /// Whether no numbers are left.
+    pub(crate) fn lacks_numbers(&self) -> bool {
+        self.numbers.get().is_empty()
+    }
+
     /// Whether all values that came are of the columns' types.
     pub(crate) fn takes(&self, given: &Given<'_>) -> bool {
         take(&self.terms, &self.types, given)

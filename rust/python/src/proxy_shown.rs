@@ -51,6 +51,38 @@ impl Counted {
     }
 }
 
+/// What a way cannot go on without.
+#[derive(Default)]
+pub(crate) struct Lacking<'a> {
+    empty: Vec<&'a Py<Reserve>>,
+    /// Whether numbers of new rows are used up.
+    pub(crate) numbers: bool,
+}
+
+impl<'a> Lacking<'a> {
+    /// Of these reserves.
+    pub(crate) fn of(counted: impl Iterator<Item = &'a Counted>, numbers: bool) -> Self {
+        let reserves = counted.map(|counted| &counted.reserve);
+        Self {
+            empty: reserves
+                .filter(|reserve| reserve.get().is_empty())
+                .collect(),
+            numbers,
+        }
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.numbers || !self.empty.is_empty()
+    }
+
+    pub(crate) fn reserves(&self, py: Python<'_>) -> Vec<Py<Reserve>> {
+        self.empty
+            .iter()
+            .map(|reserve| reserve.clone_ref(py))
+            .collect()
+    }
+}
+
 /// The encrypted columns that a statement opens, and whether it has.
 pub(crate) struct Opens {
     names: Vec<String>,

@@ -2,17 +2,29 @@
 
 use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
+use crate::proxy_transactions::Begin;
 use crate::proxy_values::{columns, rows};
 use crate::proxy_writes::Write;
 use louver_proxy::{CopyForm, CursorUse, CursorVerb, Kind, Looks, Outcome, Statement};
 use pyo3::prelude::*;
-use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A prepared statement: Python's object, and how it runs without Python.
-pub(crate) struct Handle {
-    pub(crate) object: Py<PyAny>,
-    pub(crate) looks: Looks,
-    pub(crate) known: RefCell<Known>,
+#[derive(Clone)]
+pub(crate) struct Handle(Arc<Inner>);
+
+struct Inner {
+    object: Py<PyAny>,
+    looks: Looks,
+    ends: Option<End>,
+    known: Mutex<Known>,
+}
+
+/// How a statement ends a transaction, if it does nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Commit,
+    Rollback,
 }
 
 /// What runs a statement without Python.
@@ -21,6 +33,7 @@ pub(crate) enum Direct {
     Read(Py<Read>),
     Pass(Py<Pass>),
     Write(Py<Write>),
+    Begin(Py<Begin>),
 }
 
 /// The way of a statement in one generation, if it is known; after so many runs that gave none,
@@ -30,6 +43,48 @@ pub(crate) struct Known {
     pub(crate) generation: u64,
     pub(crate) runs: u32,
     pub(crate) way: Option<Direct>,
+    /// How many more transactions that begin with it Python took over than not, of late, and how
+    /// many it is to run from their begin.
+    pub(crate) falls: u32,
+    pub(crate) waits: u32,
+}
+
+impl Known {
+    /// Nothing is known in this generation.
+    pub(crate) fn renew(&mut self, generation: u64) {
+        if self.generation != generation {
+            *self = Self {
+                generation,
+                falls: self.falls,
+                waits: self.waits,
+                ..Self::default()
+            };
+        }
+    }
+}
+
+impl Handle {
+    /// Python's.
+    pub(crate) fn object(&self) -> &Py<PyAny> {
+        &self.0.object
+    }
+
+    pub(crate) fn looks(&self) -> Looks {
+        self.0.looks.clone()
+    }
+
+    pub(crate) fn ends(&self) -> Option<End> {
+        self.0.ends
+    }
+
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is the same statement.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// What Python has prepared.
@@ -59,14 +114,19 @@ pub(crate) fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle
             name,
             ahead,
         }),
-        handle: Handle {
+        handle: Handle(Arc::new(Inner {
             looks: Looks {
                 kind: prepared.getattr("does")?.extract()?,
                 shape: prepared.getattr("shape")?.extract()?,
             },
+            ends: match prepared.getattr("ends")?.extract::<&str>()? {
+                "commit" => Some(End::Commit),
+                "rollback" => Some(End::Rollback),
+                _ => None,
+            },
             object: prepared.unbind(),
-            known: RefCell::default(),
-        },
+            known: Mutex::default(),
+        })),
     })
 }
 

@@ -7,9 +7,12 @@ use crate::postgres::Session;
 use crate::postgres_failures::raised;
 use crate::postgres_replies::Reply;
 use crate::postgres_values::Given as Sent;
+use crate::proxy_exchanges::{On, Stop};
 use crate::proxy_growth::Growth;
-use crate::proxy_passes::{cancelled, CANCELLED};
+use crate::proxy_passes::cancelled;
 use crate::proxy_rows::{Chosen, NewRow, Unmade};
+use crate::proxy_shown::Lacking;
+use crate::proxy_transactions::Transaction;
 use crate::raw_messages::Given;
 use crate::raw_values::of_python;
 use louver_postgres::{Error, Look, Step, Value};
@@ -21,9 +24,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// So often a change is tried that another client was faster than.
 const ATTEMPTS: usize = 8;
-const RACE: &str = "40001";
-/// What a guard does whose statement had another outcome: a division by zero.
-const UNEXPECTED: &str = "22012";
 static WRITES: AtomicU64 = AtomicU64::new(0);
 
 /// What became of a statement.
@@ -38,26 +38,16 @@ pub(crate) enum Ran {
     Unsure,
 }
 
-/// Why an attempt ended early.
-enum Stop {
-    Other,
-    Stale,
-    Race,
-    /// The connection was lost while it ended.
-    Unsure(Error),
-    /// It was cancelled.
-    Cancelled(Error),
-}
-
 /// One change, as Python has planned it.
 #[pyclass(frozen, module = "louver._rust.proxy")]
 pub(crate) struct Write {
     number: u64,
-    session: Py<Session>,
+    pub(crate) session: Py<Session>,
     ring: Py<KeyRing>,
     epochs: Py<Epochs>,
-    /// What begins the transaction; the last statement is guarded by the token.
-    opening: Vec<(String, Vec<Value>)>,
+    /// What begins the transaction, and what enters the session's token: it fails if that is void.
+    pub(crate) opening: Vec<(String, Vec<Value>)>,
+    pub(crate) token: (String, Vec<Value>),
     verb: String,
     sql: String,
     chosen: Option<Py<Chosen>>,
@@ -67,8 +57,9 @@ pub(crate) struct Write {
 
 #[pymethods]
 impl Write {
-    /// What begins its transaction, a verb, the server's text, how rows are chosen and new ones are
-    /// made, of which one must be there, and where rows are counted.
+    /// What begins its transaction and at last enters the session's token, a verb, the server's
+    /// text, how rows are chosen and new ones are made, of which one must be there, and where rows
+    /// are counted.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -86,12 +77,16 @@ impl Write {
             return Err(PyValueError::new_err("a change of nothing"));
         }
         let own = |(sql, values)| Ok((sql, Sent::values(values)?));
+        let mut opening = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
+        let token = opening.pop();
+        let token = token.ok_or_else(|| PyValueError::new_err("a change without a token"))?;
         Ok(Self {
             number: WRITES.fetch_add(1, Ordering::Relaxed),
             session,
             ring,
             epochs,
-            opening: opening.into_iter().map(own).collect::<PyResult<_>>()?,
+            opening,
+            token,
             verb,
             sql,
             chosen,
@@ -131,7 +126,7 @@ impl Write {
             (Err(Stop::Unsure(error)), None) | (Err(Stop::Cancelled(error)), None) => {
                 Err(raised(error))
             }
-            (Err(stop), None) => Ok((None, matches!(stop, Stop::Stale))),
+            (Err(stop), None) => Ok((None, matches!(stop, Stop::Stale | Stop::Numbers))),
             (_, Some(signal)) => Err(signal),
         }
     }
@@ -151,15 +146,38 @@ impl Write {
         chosen.map_or_else(Disclosed::default, |chosen| chosen.get().disclosed())
     }
 
+    /// What it cannot go on without.
+    pub(crate) fn lacking(&self) -> Lacking<'_> {
+        let numbers = self
+            .new_row
+            .as_ref()
+            .is_some_and(|row| row.get().lacks_numbers());
+        let counted = self.chosen.iter().flat_map(|chosen| chosen.get().all());
+        Lacking::of(counted, numbers)
+    }
+
     /// Runs it with these values. The interpreter's lock is not held.
     pub(crate) fn run(&self, values: &Values) -> Ran {
-        match self.attempts(&Given::Message(values), &mut || false) {
+        self.ran(self.attempts(&Given::Message(values), &mut || false))
+    }
+
+    /// The same within a transaction, which is undone where it is not done.
+    pub(crate) fn run_within(&self, values: &Values, transaction: &mut Transaction) -> Ran {
+        self.ran(self.attempt(
+            &Given::Message(values),
+            &mut On::Within(transaction),
+            &mut || false,
+        ))
+    }
+
+    fn ran(&self, done: Result<usize, Stop>) -> Ran {
+        match done {
             Ok(count) => {
                 let zero = if self.chosen.is_none() { "0 " } else { "" };
                 let tag = format!("{} {zero}{count}", self.verb);
                 Ran::Done(Ok(Outcome::Done { tag }))
             }
-            Err(Stop::Other | Stop::Race) => Ran::Other,
+            Err(Stop::Other | Stop::Race | Stop::Numbers) => Ran::Other,
             Err(Stop::Stale) => Ran::Stale,
             Err(Stop::Unsure(_)) => Ran::Unsure,
             Err(Stop::Cancelled(Error::Server(said))) => Ran::Done(Err(cancelled(&said))),
@@ -169,14 +187,7 @@ impl Write {
 
     fn attempts(&self, given: &Given<'_>, look: Look<'_>) -> Result<usize, Stop> {
         for _ in 0..ATTEMPTS {
-            let done = match (&self.chosen, &self.new_row) {
-                (None, Some(new_row)) => self.insert(new_row.get(), given, look),
-                (Some(chosen), new_row) => {
-                    let new_row = new_row.as_ref().map(Py::get);
-                    self.change(chosen.get(), new_row, given, look)
-                }
-                (None, None) => Err(Stop::Other),
-            };
+            let done = self.attempt(given, &mut On::Alone, look);
             if !matches!(done, Err(Stop::Race)) {
                 return done;
             }
@@ -184,20 +195,35 @@ impl Write {
         Err(Stop::Race)
     }
 
-    fn insert(&self, new_row: &NewRow, given: &Given<'_>, look: Look<'_>) -> Result<usize, Stop> {
-        if !self.growth.get().has_room() {
+    fn attempt(&self, given: &Given<'_>, on: &mut On<'_>, look: Look<'_>) -> Result<usize, Stop> {
+        match (&self.chosen, &self.new_row) {
+            (None, Some(new_row)) => self.insert(new_row.get(), given, on, look),
+            (Some(chosen), new_row) => {
+                let new_row = new_row.as_ref().map(Py::get);
+                self.change(chosen.get(), new_row, given, on, look)
+            }
+            (None, None) => Err(Stop::Other),
+        }
+    }
+
+    fn insert(
+        &self,
+        new_row: &NewRow,
+        given: &Given<'_>,
+        on: &mut On<'_>,
+        look: Look<'_>,
+    ) -> Result<usize, Stop> {
+        if !on.has_room(self.growth.get()) {
             return Err(Stop::Other);
         }
         let sealed = new_row.sealed(self.ring.get(), self.epochs.get(), None, given);
         let row = sealed.map_err(unmade)?;
-        let mut steps = self.opening();
-        steps.push(Step {
+        let step = Step {
             sql: &self.sql,
             values: row.values,
-        });
-        steps.push(COMMIT);
-        self.exchange(&steps, true, true, look)?;
-        self.growth.get().add(1);
+        };
+        self.exchange(on, step, (true, true), look)?;
+        on.grow(self.growth.get(), 1);
         Ok(1)
     }
 
@@ -206,6 +232,7 @@ impl Write {
         chosen: &Chosen,
         new_row: Option<&NewRow>,
         given: &Given<'_>,
+        on: &mut On<'_>,
         look: Look<'_>,
     ) -> Result<usize, Stop> {
         let ring = self.ring.get();
@@ -216,17 +243,16 @@ impl Write {
         if !chosen.records(self.number, &tags) {
             return Err(Stop::Other);
         }
-        let mut steps = self.opening();
-        steps.push(Step {
+        let step = Step {
             sql: &chosen.sql,
             values: constants,
-        });
-        let mut replies = self.exchange(&steps, true, false, look)?;
+        };
+        let mut replies = self.exchange(on, step, (true, false), look)?;
         let reply = replies.pop().map(Reply::of);
         let bound = match self.decided(chosen, new_row, reply, &tags, given) {
             Ok(Some(bound)) => bound,
             nothing => {
-                self.undo();
+                self.let_go(on);
                 return nothing.map(|_| 0);
             }
         };
@@ -234,9 +260,9 @@ impl Write {
             sql: &self.sql,
             values: bound,
         };
-        self.exchange(&[last, COMMIT], false, true, look)?;
+        self.exchange(on, last, (false, true), look)?;
         if new_row.is_none() {
-            self.growth.get().add(-1);
+            on.grow(self.growth.get(), -1);
         }
         Ok(1)
     }
@@ -270,75 +296,11 @@ impl Write {
         bound.extend([Value::Int8(number), Value::Int8(1)]);
         Ok(Some(bound))
     }
-
-    fn opening(&self) -> Vec<Step<'_>> {
-        self.opening
-            .iter()
-            .map(|(sql, values)| Step {
-                sql,
-                values: values.clone(),
-            })
-            .collect()
-    }
-
-    /// Sends statements of which the first one `begins` the transaction, or goes on with it; the
-    /// last one `ends` it.
-    fn exchange(
-        &self,
-        steps: &[Step<'_>],
-        begins: bool,
-        ends: bool,
-        look: Look<'_>,
-    ) -> Result<Vec<louver_postgres::Reply>, Stop> {
-        let session = self.session.get();
-        let sent = if begins {
-            session.direct(steps, look)
-        } else {
-            session.direct_within(steps, look)
-        };
-        let error = match sent.ok_or(Stop::Other)? {
-            Ok(replies) => return Ok(replies),
-            Err(error) => error,
-        };
-        if error.is_fatal() {
-            return Err(if ends {
-                Stop::Unsure(error)
-            } else {
-                Stop::Other
-            });
-        }
-        self.undo();
-        let Error::Server(said) = &error else {
-            return Err(Stop::Other);
-        };
-        let is_token = begins && said.statement + 1 == self.opening.len();
-        Err(match said.code.as_str() {
-            RACE => Stop::Race,
-            UNEXPECTED if is_token => Stop::Stale,
-            UNEXPECTED if !begins => Stop::Race,
-            CANCELLED => Stop::Cancelled(error),
-            _ => Stop::Other,
-        })
-    }
-
-    /// Ends a transaction that is open.
-    fn undo(&self) {
-        let rollback = Step {
-            sql: "ROLLBACK",
-            values: Vec::new(),
-        };
-        let _ = self.session.get().direct_within(&[rollback], &mut || false);
-    }
 }
-
-const COMMIT: Step<'static> = Step {
-    sql: "COMMIT",
-    values: Vec::new(),
-};
 
 fn unmade(why: Unmade) -> Stop {
     match why {
         Unmade::Values => Stop::Other,
-        Unmade::Numbers => Stop::Stale,
+        Unmade::Numbers => Stop::Numbers,
     }
 }

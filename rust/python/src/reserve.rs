@@ -56,9 +56,20 @@ impl Reserve {
         state.left = more;
         BLOCKS.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// A block of so many conditions was recorded, of which none is known yet.
+    fn extend(&self, more: u64) {
+        self.state().left += more;
+        BLOCKS.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Reserve {
+    /// Whether none is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state().left == 0
+    }
+
     /// Takes a condition: whether it was not taken before; None where none is left.
     pub(crate) fn take(&self, condition: u64) -> Option<bool> {
         let mut state = self.state();

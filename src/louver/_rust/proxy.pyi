@@ -48,6 +48,7 @@ class Reserve:
     def has(self, condition: str) -> bool: ...
     def take(self, condition: str) -> bool | None: ...
     def begin(self, condition: str, more: int) -> None: ...
+    def extend(self, more: int) -> None: ...
 
 @final
 class Read:
@@ -75,6 +76,12 @@ class Pass:
         parameters: Sequence[tuple[int, int, bool]],
         columns: Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]],
     ) -> Pass: ...
+
+@final
+class Begin:
+    def __new__(
+        cls, session: Session, opening: Sequence[tuple[str, Sequence[Any]]], tag: str
+    ) -> Begin: ...
 
 @final
 class RowNumbers:

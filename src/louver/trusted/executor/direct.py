@@ -21,9 +21,11 @@ _MOST = (1 << 63) - 1
 def basis(context: Context) -> tuple[object, ...]:
     """What such a statement relies on, as it is now."""
     catalog, engine = context.catalog, context.engine
+    _ = context.planning  # which takes notice of columns that were stopped
+    # Transactions of Python's open no layers, which is nothing to those that it does not know of.
     # A process that was forked has numbers of rows of its own.
     return (
-        id(catalog), catalog.version, context.local.revision, catalog.path, context.planning,
+        id(catalog), catalog.version, context.local.revision, catalog.path, context.state.planning,
         repeated.is_alone(context), context.state.writable, context.state.only_reads, os.getpid(),
         id(getattr(engine, "session", None)), getattr(engine, "limits", None),
         getattr(context.local, "rights", None),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ import pyarrow as pa
 from louver import errors
 from louver._rust.proxy import Reserve
 from louver.names import fold
-from louver.trusted.executor.ledger_chain import PURPOSE, START, context_of, linked
+from louver.trusted.executor.ledger_chain import PURPOSE, START, context_of, linked, written
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.facts import Fact, News, decoded, renamer
 from louver.trusted.vault.levels import LEVELS
@@ -227,6 +227,22 @@ class Ledger:
         counted = [fact for fact in facts if fact.counted]
         return [(self._counts[fact].reserve, fact) for fact in counted] if known else None
 
+    def extend(self, reserve: Reserve) -> bool:
+        """Record a block of further conditions of what one is of; whether that is known here."""
+        fact = next((f for f, count in self._counts.items() if count.reserve is reserve), None)
+        if fact is None:
+            return False
+        count = self._counts[fact]
+        with turn(self._engine.address, "ledger"):
+            for _ in range(_ATTEMPTS):
+                _, size, _ = self._block(replace(fact, condition=""))
+                if self._append([], [[count.position, size, ""]], ""):
+                    count.reserve.extend(size)
+                    count.block = min(2 * count.block, _LARGEST_BLOCK)
+                    return True
+                self.refresh()
+        raise errors.make("ledger.write", detail="other clients write to it continuously")
+
     def refresh(self) -> None:
         """Take in, and verify, what other clients have recorded since."""
         pinned = self._pin.read()
@@ -284,7 +300,8 @@ class Ledger:
         }
         plain = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         sealed = self._keys.seal_blob(PURPOSE, self._context(sequence), plain)
-        if not self._run(Statement(control.LEDGER_APPEND, (sequence, sealed), kind="write")):
+        append = Statement(control.LEDGER_APPEND, (sequence, sealed), kind="write")
+        if not written(self._engine, append):
             return False
         self._link(sequence, sealed)
         self._admit(body, when, unknown)
@@ -378,19 +395,6 @@ class Ledger:
     def _create(self) -> None:
         for _ in range(_ATTEMPTS):
             # Two sessions that begin together may both try.
-            if self._run(control.LEDGER_CREATE):
+            if written(self._engine, control.LEDGER_CREATE):
                 return
         raise errors.make("ledger.write", detail="other clients write to it continuously")
-
-    def _run(self, statement: Statement) -> bool:
-        """Write to the server; False when another client was faster.
-
-        A failure says that the user's statement was not sent.
-        """
-        try:
-            self._engine.run(statement)
-        except errors.Error as error:
-            if self._engine.lost_race(error):
-                return False
-            raise errors.make("ledger.write", detail=error.message) from error
-        return True

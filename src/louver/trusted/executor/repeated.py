@@ -88,6 +88,12 @@ def find(state: State, text: lexer.Text) -> Known | None:
     return None if known.alone and state.in_transaction else known
 
 
+def is_kept(state: State, text: lexer.Text) -> bool:
+    """Whether a statement is remembered, if only for where no transaction is open."""
+    known = state.cache(_Texts).get(text.plain)
+    return known is not None and state.flows.get(known.flow) is known.verdict
+
+
 def run(context: Context, known: Known, parameters: list[object]) -> Answer | None:
     """Run it; None where it is to take the general way, which nothing was done for yet."""
     return known.again(context, parameters) if holds(context, known) else None

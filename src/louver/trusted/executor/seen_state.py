@@ -71,8 +71,9 @@ def adopt(context: Context, catalog: Catalog, *, schema_changed: bool) -> None:
     """Make another catalog the session's own."""
     catalog.path = context.catalog.path
     catalog.touch()
-    context.state.catalog = catalog
-    context.state.flows.clear()
+    if catalog is not context.state.catalog:
+        context.state.catalog = catalog
+        context.state.flows.clear()
     if schema_changed:
         context.local.rebuild(catalog)
         context.local.forget_types()

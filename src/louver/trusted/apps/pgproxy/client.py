@@ -14,6 +14,7 @@ from typing import Any
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver._rust.proxy import Reserve
 from louver.names import keyword
 from louver.trusted.apps.pgproxy import audited, given_values, notices, tags, visitors, ways
 from louver.trusted.apps.pgproxy.copies import Begun, Copies
@@ -24,6 +25,7 @@ from louver.trusted.executor import direct, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
+from louver.trusted.executor.ledger import Ledger
 from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
 from louver.trusted.executor.postgres import notify
 from louver.trusted.executor.postgres import prepared as named
@@ -48,6 +50,8 @@ class Client(Copies):
         self._describing = Describing(session, self._wire)
         self._notices: list[Fields] = []
         self._is_set, self._is_implicit = True, False
+        #: whether the open transaction has set or defined something
+        self._has_set = self._has_defined = False
         self._generation, self._basis = 0, direct.basis(self._context)
 
     # ------------------------------------------------------------------ statements
@@ -78,13 +82,17 @@ class Client(Copies):
             raise Failed(fields) from None
 
     @reporting
-    def prepare(self, sql: str, types: Sequence[int], name: str = "") -> Prepared:
-        """What a text of one statement takes and gives; SQL knows it by its name as well."""
+    def prepare(
+        self, sql: str, types: Sequence[int], name: str = "", within: bool = False
+    ) -> Prepared:
+        """What a text of one statement takes and gives; SQL knows it by its name as well. It may be
+        ``within`` a transaction that this does not know of.
+        """
         self.text = sql
         with contained(self._session):
             if name and not self._shared:
                 named.require_new(self._context, name)
-            if not self._context.in_transaction:
+            if not (within or self._context.in_transaction):
                 # A client is to learn of the columns that there are now.
                 seen_state.refresh(self._context)
             generation = self._renewed()
@@ -204,12 +212,18 @@ class Client(Copies):
         return self._generation
 
     def _noted(self, tokens: Sequence[Token]) -> None:
-        if tags.may_set(tokens):
+        sets, defines = tags.may_set(tokens), tags.may_define(tokens)
+        if tags.may_undo(tokens):
+            sets, defines = self._has_set, self._has_defined
+        if sets:
             self._settings_changed()
-        if tags.may_define(tokens):
+        if defines:
             # What was defined in a transaction that is undone may be numbered as before.
             self._generation += 1
             self._describing.forget()
+        open_still = self._context.in_transaction
+        self._has_set = open_still and (self._has_set or sets)
+        self._has_defined = open_still and (self._has_defined or defines)
 
     def _settings_changed(self) -> None:
         self._is_set = True
@@ -259,7 +273,9 @@ class Client(Copies):
                 self._session.commit()
             else:
                 self._session.rollback()
-            self._settings_changed()
+            if self._has_set:
+                self._settings_changed()
+            self._has_set = self._has_defined = False
 
     def fail(self) -> None:
         """A message was wrong: as any error does, that ends a transaction."""
@@ -270,6 +286,18 @@ class Client(Copies):
         """What runs a statement without Python from now on, while the generation stays."""
         with contained(self._session):
             return ways.of(self._context, self._wire, prepared)
+
+    @reporting
+    def provide(self, reserves: Sequence[Reserve], numbers: bool) -> bool:
+        """Have ways without Python go on: more conditions of these in the ledger, and ``numbers``
+        of new rows. Whether all of it could be had.
+        """
+        with contained(self._session):
+            ledger = self._context.ledger
+            if not isinstance(ledger, Ledger):
+                return False
+            extended = [ledger.extend(reserve) for reserve in reserves]
+            return all(extended) and (not numbers or direct_changes.renumber(self._context))
 
     @reporting
     def count(self) -> None:

@@ -54,6 +54,11 @@ class Prepared:
         """The name that DEALLOCATE gives up, as PostgreSQL folds it; "" of all."""
         return tags.deallocated(self.tokens)
 
+    @property
+    def ends(self) -> str:
+        """Whether it is "commit" or "rollback" of a transaction, and nothing more; "" if not."""
+        return tags.ends(self.tokens)
+
 
 class Describing:
     """Describes the statements of one session; what was said of a text holds while no name means

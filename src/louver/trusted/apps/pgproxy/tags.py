@@ -34,12 +34,11 @@ _MODIFIERS = frozenset((
 ))  # fmt: skip
 _LONG = {"MATERIALIZED": 2, "FOREIGN": 2, "EVENT": 2, "USER": 2, "ACCESS": 2, "DEFAULT": 2}
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
-_MAY_DEFINE = frozenset((
-    "CREATE", "ALTER", "DROP", "ROLLBACK", "ABORT", "COMMIT", "END", "DISCARD", "RELEASE",
-))  # fmt: skip
-_MAY_SET = frozenset((
-    "SET", "RESET", "DISCARD", "ROLLBACK", "ABORT", "COMMIT", "END", "RELEASE", "BEGIN", "START",
-))  # fmt: skip
+_MAY_DEFINE = frozenset(("CREATE", "ALTER", "DROP", "DISCARD"))
+_MAY_SET = frozenset(("SET", "RESET", "DISCARD"))
+_UNDOING = frozenset(("ROLLBACK", "ABORT", "COMMIT", "END", "RELEASE"))
+_ENDS = {"COMMIT": "commit", "END": "commit", "ROLLBACK": "rollback", "ABORT": "rollback"}
+_FOLLOWING: tuple[list[str], ...] = (["ISOLATION", "LEVEL", "READ", "COMMITTED"], [])
 
 
 def kind(tokens: Sequence[Token]) -> str:
@@ -53,10 +52,32 @@ def may_set(tokens: Sequence[Token]) -> bool:
     return words in _MAY_SET or any(fold(token.text) == "set_config" for token in tokens)
 
 
+def may_undo(tokens: Sequence[Token]) -> bool:
+    """Whether a statement may take back what was set or defined in a transaction."""
+    return keyword(tokens[0].text) in _UNDOING
+
+
+def ends(tokens: Sequence[Token]) -> str:
+    """Whether a statement is "commit" or "rollback" of a transaction, and nothing more; "" if
+    not.
+    """
+    words = _words(tokens)
+    plain = words[1:] in ([], ["WORK"], ["TRANSACTION"])
+    return _ENDS.get(words[0], "") if words and plain else ""
+
+
+def begins_plainly(tokens: Sequence[Token]) -> bool:
+    """Whether BEGIN or START TRANSACTION says nothing more than READ COMMITTED."""
+    words = _words(tokens)
+    rest = words[2:] if words[1:2] in (["WORK"], ["TRANSACTION"]) else words[1:]
+    return rest in _FOLLOWING and (words[0] == "BEGIN" or words[:2] == ["START", "TRANSACTION"])
+
+
 def may_define(tokens: Sequence[Token]) -> bool:
     """Whether names may mean something else after a statement."""
     words = _words(tokens)
-    return words[0] in _MAY_DEFINE or (words[0] in DESCRIBED and "INTO" in words)
+    stores = any(b == "INTO" and a not in ("INSERT", "MERGE") for a, b in pairwise(words))
+    return words[0] in _MAY_DEFINE or (words[0] in DESCRIBED and stores)
 
 
 def changes(tokens: Sequence[Token]) -> bool:

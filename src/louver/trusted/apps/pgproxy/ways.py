@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from louver.trusted.apps.pgproxy import passing, reading
+from louver.trusted.apps.pgproxy import beginning, passing, reading
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import dispatch, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
@@ -17,7 +17,11 @@ from louver.trusted.planner.sql import lexer
 
 def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     """What runs a statement; None where only Python does, or does not know yet."""
-    if context.in_transaction or prepared.kind != "other":
+    if context.in_transaction:
+        return None
+    if prepared.kind == "begins":
+        return beginning.of(context, prepared)
+    if prepared.kind != "other":
         return None
     (text,) = lexer.split(prepared.sql)
     if not dispatch.is_permitted(context, text):

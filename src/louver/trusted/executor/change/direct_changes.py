@@ -53,6 +53,14 @@ class _Tables:
             self._epoch = first >> COUNTER_BITS
         return self.numbers
 
+    def renew(self, context: Context) -> bool:
+        """Further numbers, if they are of the same epoch."""
+        first = context.row_ids.take(_BLOCK, context.catalog)[0].as_py()
+        if first >> COUNTER_BITS != self._epoch:
+            return False
+        self.numbers.begin(first, _BLOCK)
+        return True
+
     def of(self, context: Context, table: Table) -> Any:
         """Where the rows of a table are counted."""
         growth = self.growth.get(table.id)
@@ -161,6 +169,11 @@ def count(context: Context) -> None:
     context.state.cache(_Tables).count(context)
 
 
+def renumber(context: Context) -> bool:
+    """More numbers for the rows of changes that are known; whether these can take them."""
+    return context.state.cache(_Tables).renew(context)
+
+
 def of(context: Context, key: tuple[str, str], form: object, types: Sequence[int]) -> Change | None:
     """What runs a change of a table by its form, with parameters of these types; None where only
     Python does, or does not know yet.
@@ -262,8 +275,10 @@ def _chosen(
     if not set(read) <= set(point.names):
         return None
     places = [point.names.index(name) for name in read]
+    # What others have committed of the row by then is what is changed.
+    lock = "FOR NO KEY UPDATE" if read else "FOR UPDATE"
     rows = native.module().proxy.Chosen(
-        point.handle, point.sql, sources, places, (_leaking(stated), _leaking(judged)),
+        point.handle, f"{point.sql} {lock}", sources, places, (_leaking(stated), _leaking(judged)),
         _leaking(touched), direct.names(context.catalog, point.opens),
     )  # fmt: skip
     return _Chosen(rows, [fact for _, fact in (*stated, *judged, *touched)], point.opens)

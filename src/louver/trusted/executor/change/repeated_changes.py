@@ -75,7 +75,7 @@ def keep_judged(
     """
     from louver.trusted.executor.change import judged_rows
 
-    if context.in_transaction or repeated.find(context.state, text) is not None:
+    if repeated.is_kept(context.state, text):
         return
     rules = constraint_check.rules(context, table)
     form = judged_rows.form_of(context, words, parts, table, rules)

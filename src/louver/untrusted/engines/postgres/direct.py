@@ -16,12 +16,15 @@ from louver.untrusted.engines.postgres.pipeline import Step, Waiting, guarded
 from louver.untrusted.engines.postgres.portal import PortalStream
 from louver.wire.messages import Statement
 
+_FOLLOWING = "BEGIN ISOLATION LEVEL READ COMMITTED"
+
 
 class Direct(ABC):
     """The part of an engine that says how."""
 
     address: str
     in_transaction: bool
+    _read_only: bool
     _session: postgres.Session | None
     _stream: PortalStream | None
     _waiting: list[Waiting]
@@ -31,8 +34,8 @@ class Direct(ABC):
         """A statement as it is sent."""
 
     @abstractmethod
-    def _beginning(self) -> list[Step]:
-        """What begins a transaction."""
+    def _limits_within(self) -> list[Step]:
+        """What a transaction begins with."""
 
     @abstractmethod
     def _limits_outside(self) -> list[Step]:
@@ -54,16 +57,28 @@ class Direct(ABC):
             return None
         return session, *guarded(*self._text(guard), outcome, writes=False)
 
-    def direct_change(
-        self, guard: Statement, outcome: int
-    ) -> tuple[postgres.Session, list[Step]] | None:
-        """The session, and what begins a transaction that changes rows: its last statement fails
-        unless ``guard`` has this outcome. None where something of the engine is to go before.
+    def direct_begin(self) -> tuple[postgres.Session, list[Step]] | None:
+        """The session, and what begins a transaction in which each statement sees what was
+        committed before it: it needs no gate, since no snapshot is older than a statement. None
+        where something of the engine is to go before.
         """
         session = self._ready
         if session is None:
             return None
-        return session, [*self._beginning(), self.checked(guard, outcome)]
+        begin = _FOLLOWING + " READ ONLY" * self._read_only
+        return session, [(begin, []), *self._limits_within()]
+
+    def direct_change(
+        self, guard: Statement, outcome: int
+    ) -> tuple[postgres.Session, list[Step]] | None:
+        """The same of a transaction that changes rows: the last statement fails unless ``guard``
+        has this outcome.
+        """
+        begun = self.direct_begin()
+        if begun is None:
+            return None
+        session, opening = begun
+        return session, [*opening, self.checked(guard, outcome)]
 
     def applied(self, write: Write, parameters: Sequence[object]) -> tuple[int | None, bool]:
         """Run what was made with these: see `louver._rust.proxy.Write.apply`."""

@@ -1,0 +1,191 @@
+//! How the statements of a client at the front door run: as it is known of them, or by Python, which
+//! then says how they run from now on.
+
+use crate::proxy_client::Client;
+use crate::proxy_statements::{outcome, Direct, Handle, Known};
+use crate::proxy_transactions::Transaction;
+use crate::proxy_writes::Ran;
+use louver_proxy::{Done, Failure, Kind, Outcome, Statement, Values};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Of so many statements of a transaction it is looked for what runs them, when it has ended.
+const MOST_RAN: usize = 128;
+
+/// A statement is planned with its first run, and what opens its rows is known with its second.
+/// Behind so many it is looked for what runs it less and less often.
+const RUNS: u32 = 3;
+
+impl Client {
+    fn is_valid(&self, known: &Known) -> bool {
+        known.generation == self.generation && (self.status == b'I' || self.within.is_some())
+    }
+
+    /// Whether a statement's way was tried.
+    pub(crate) fn is_known(&self, statement: &Statement<Handle>) -> bool {
+        let known = statement.handle.known();
+        known.way.is_some() && self.is_valid(&known)
+    }
+
+    /// What a statement gave without Python; None where that is to run it.
+    pub(crate) fn run_direct(
+        &mut self,
+        statement: &Statement<Handle>,
+        values: &Values,
+        formats: &[i16],
+    ) -> Option<Done<Outcome>> {
+        match self.within {
+            Some(_) => self.run_within(statement, values, formats),
+            None => self.run_known(statement, values, formats),
+        }
+    }
+
+    /// What a statement gave that is known; None where Python is to run it.
+    pub(crate) fn run_known(
+        &mut self,
+        statement: &Statement<Handle>,
+        values: &Values,
+        formats: &[i16],
+    ) -> Option<Done<Outcome>> {
+        let mut known = statement.handle.known();
+        let valid = self.is_valid(&known);
+        let mut within = self.within.as_mut();
+        let ran = match known.way.as_ref().filter(|_| valid)? {
+            Direct::Read(read) => {
+                let done = read.get().run(values, formats, within);
+                self.shown.add(read.get().disclosed());
+                return done;
+            }
+            Direct::Pass(pass) => return pass.get().run(values, formats, within),
+            Direct::Begin(begin) => {
+                (within.is_none() && !self.listens).then_some(())?;
+                let begin = begin.get();
+                self.within = Some(Transaction::new(&statement.handle, begin));
+                return Some(Ok(Outcome::Done { tag: begin.tag() }));
+            }
+            Direct::Write(write) => {
+                let ran = match &mut within {
+                    Some(transaction) => write.get().run_within(values, transaction),
+                    None => write.get().run(values),
+                };
+                self.shown.add(write.get().disclosed());
+                ran
+            }
+        };
+        match ran {
+            Ran::Done(done) => {
+                self.wrote |= self.within.is_none();
+                Some(done)
+            }
+            Ran::Other => None,
+            Ran::Stale => {
+                known.generation = self.generation.wrapping_sub(1);
+                known.renew(self.generation);
+                None
+            }
+            Ran::Unsure => Some(self.unsure()),
+        }
+    }
+
+    /// Has Python provide what the way of a statement lacks; whether it did.
+    pub(crate) fn provided(&mut self, statement: &Statement<Handle>) -> bool {
+        if self.within.as_ref().is_some_and(Transaction::is_lost) {
+            return false;
+        }
+        let given = {
+            let known = statement.handle.known();
+            let valid = self.is_valid(&known);
+            let lacking = match known.way.as_ref().filter(|_| valid) {
+                Some(Direct::Read(read)) => read.get().lacking(),
+                Some(Direct::Write(write)) => write.get().lacking(),
+                _ => return false,
+            };
+            if !lacking.is_any() {
+                return false;
+            }
+            Python::attach(|py| (lacking.reserves(py), lacking.numbers))
+        };
+        let done = Python::attach(|py| {
+            self.call_apart(py, |object| {
+                object.call_method1("provide", given)?.extract()
+            })
+        });
+        done.unwrap_or(false)
+    }
+
+    /// The server was lost while it committed.
+    pub(crate) fn unsure(&mut self) -> Done<Outcome> {
+        Python::attach(|py| {
+            self.call(py, |object| object.call_method0("unsure").map(drop))?;
+            Err(Failure::error("08006", "the connection was lost"))
+        })
+    }
+
+    /// Python has run a statement that its way left to it: what that shows is recorded.
+    pub(crate) fn recorded(statement: &Statement<Handle>) {
+        match &statement.handle.known().way {
+            Some(Direct::Read(read)) => read.get().recorded(),
+            Some(Direct::Write(write)) => write.get().recorded(),
+            Some(Direct::Pass(pass)) => pass.get().looked(),
+            Some(Direct::Begin(_)) | None => {}
+        }
+    }
+
+    /// After a run of Python's: how the statement runs from now on, or those of a transaction that
+    /// has ended.
+    pub(crate) fn learn(&mut self, statement: &Statement<Handle>) {
+        if self.status == b'T' {
+            let fits = matches!(statement.kind, Kind::Other | Kind::Begins);
+            let learns = fits && self.ran.len() < MOST_RAN;
+            if learns && !self.ran.iter().any(|known| known.is(&statement.handle)) {
+                self.ran.push(statement.handle.clone());
+            }
+            return;
+        }
+        if self.status != b'I' {
+            return;
+        }
+        for handle in std::mem::take(&mut self.ran) {
+            self.learn_way(&handle);
+        }
+        if matches!(statement.kind, Kind::Other) {
+            self.learn_way(&statement.handle);
+        }
+    }
+
+    fn learn_way(&self, handle: &Handle) {
+        let mut known = handle.known();
+        known.renew(self.generation);
+        if known.way.is_some() {
+            return;
+        }
+        known.runs += 1;
+        if known.runs > RUNS && !known.runs.is_power_of_two() {
+            return;
+        }
+        known.way = Python::attach(|py| {
+            let object = handle.object().bind(py);
+            let way = self.object.call_method1(py, "way", (object,)).ok()?;
+            way.extract::<Option<Direct>>(py).ok()?
+        });
+    }
+
+    /// Python runs a statement.
+    pub(crate) fn run_planned(
+        &mut self,
+        handle: &Handle,
+        values: &Values,
+        formats: &[i16],
+    ) -> Done<Outcome> {
+        Python::attach(|py| {
+            let given: Vec<Option<Bound<'_, PyBytes>>> = values
+                .values
+                .iter()
+                .map(|value| value.as_ref().map(|bytes| PyBytes::new(py, bytes)))
+                .collect();
+            let object = handle.object().bind(py).clone();
+            let given = (object, given, values.formats.clone(), formats.to_vec());
+            self.call(py, |client| outcome(&client.call_method1("run", given)?))
+        })
+    }
+}

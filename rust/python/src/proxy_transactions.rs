@@ -1,0 +1,309 @@
+//! Transactions that run without Python, at READ COMMITTED as the server has it: each statement
+//! sees what was committed before it (docs/decisions/0038).
+
+use crate::postgres::Session;
+use crate::postgres_values::Given;
+use crate::proxy_growth::Growth;
+use crate::proxy_statements::Handle;
+use louver_postgres::{Error, Look, Reply, Step, Value};
+use louver_proxy::{Outcome, Values};
+use pyo3::prelude::*;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// What a transaction has done is remembered up to so many statements and bytes.
+const MOST_STATEMENTS: usize = 16_384;
+const MOST_BYTES: usize = 8 << 20;
+
+/// A statement that begins such transactions, as Python has judged it.
+#[pyclass(frozen, module = "louver._rust.proxy")]
+pub(crate) struct Begin {
+    opening: Arc<Opening>,
+    tag: String,
+}
+
+/// What begins a transaction on a session.
+struct Opening {
+    session: Py<Session>,
+    steps: Vec<(String, Vec<Value>)>,
+}
+
+#[pymethods]
+impl Begin {
+    /// What the server is sent, and what the client learns that it did.
+    #[new]
+    fn new(
+        session: Py<Session>,
+        opening: Vec<(String, Vec<Given>)>,
+        tag: String,
+    ) -> PyResult<Self> {
+        let own = |(sql, values)| Ok((sql, Given::values(values)?));
+        let steps = opening.into_iter().map(own).collect::<PyResult<_>>()?;
+        let opening = Arc::new(Opening { session, steps });
+        Ok(Self { opening, tag })
+    }
+}
+
+impl Begin {
+    pub(crate) fn tag(&self) -> String {
+        self.tag.clone()
+    }
+}
+
+/// A statement that was run, with its values and what came of it.
+pub(crate) struct Done {
+    pub(crate) handle: Handle,
+    pub(crate) values: Values,
+    pub(crate) formats: Vec<i16>,
+    outcome: Fingerprint,
+}
+
+/// What a statement gave, without the order of its rows.
+#[derive(Debug, PartialEq, Eq)]
+struct Fingerprint {
+    tag: String,
+    rows: usize,
+    sum: u64,
+}
+
+/// An open transaction.
+pub(crate) struct Transaction {
+    begin: Handle,
+    opening: Arc<Opening>,
+    /// Whether the server knows of it.
+    begun: bool,
+    /// Whether it holds the session's token: while it does, no one saves a version of the catalog.
+    pub(crate) entered: bool,
+    /// Whether what was done is to be done again.
+    lost: bool,
+    /// Whether it can only be undone.
+    failed: bool,
+    done: Vec<Done>,
+    bytes: usize,
+    /// How many rows of each table it has added or removed.
+    grown: Vec<(Growth, i64)>,
+    hashes: RandomState,
+}
+
+impl Transaction {
+    /// Of which the server learns with its first statement.
+    pub(crate) fn new(handle: &Handle, begin: &Begin) -> Self {
+        Self {
+            begin: handle.clone(),
+            opening: Arc::clone(&begin.opening),
+            begun: false,
+            entered: false,
+            lost: false,
+            failed: false,
+            done: Vec::new(),
+            bytes: 0,
+            grown: Vec::new(),
+            hashes: RandomState::new(),
+        }
+    }
+
+    /// The statement that began it, and the first one in it.
+    pub(crate) fn begin(&self) -> &Handle {
+        &self.begin
+    }
+
+    pub(crate) fn first(&self) -> Option<&Handle> {
+        self.done.first().map(|done| &done.handle)
+    }
+
+    /// Sends statements in one round trip. An error undoes the transaction.
+    pub(crate) fn exchange(
+        &mut self,
+        steps: &[Step<'_>],
+        look: Look<'_>,
+    ) -> Option<Result<Vec<Reply>, Error>> {
+        self.send(steps, |session, steps, begun| {
+            if begun {
+                session.direct_within(steps, look)
+            } else {
+                session.direct(steps, look)
+            }
+        })
+    }
+
+    /// The same, but that the rows of the last statement are relayed in these formats.
+    pub(crate) fn relay(
+        &mut self,
+        steps: &[Step<'_>],
+        formats: &[i16],
+    ) -> Option<Result<Vec<Reply>, Error>> {
+        self.send(steps, |session, steps, begun| {
+            session.relayed(steps, formats, begun)
+        })
+    }
+
+    fn send(
+        &mut self,
+        steps: &[Step<'_>],
+        call: impl FnOnce(&Session, &[Step<'_>], bool) -> Option<Result<Vec<Reply>, Error>>,
+    ) -> Option<Result<Vec<Reply>, Error>> {
+        let session = self.opening.session.get();
+        let sent = if self.begun {
+            call(session, steps, true)
+        } else {
+            let opening = self.opening.steps.iter().map(|(sql, values)| Step {
+                sql,
+                values: values.clone(),
+            });
+            let all: Vec<Step<'_>> = opening.chain(steps.iter().map(same)).collect();
+            call(session, &all, false)
+        };
+        match &sent {
+            Some(Ok(_)) => self.begun = true,
+            Some(Err(_)) => {
+                (self.begun, self.lost) = (true, true);
+                self.undo();
+            }
+            None => {}
+        }
+        sent
+    }
+
+    /// Whether one more row may be added to a table.
+    pub(crate) fn has_room(&self, growth: &Growth) -> bool {
+        let known = self.grown.iter().find(|(other, _)| other.is(growth));
+        growth.has_room(known.map_or(0, |item| item.1))
+    }
+
+    /// So many rows more, once it is committed.
+    pub(crate) fn grow(&mut self, growth: &Growth, count: i64) {
+        match self.grown.iter_mut().find(|(other, _)| other.is(growth)) {
+            Some(known) => known.1 += count,
+            None => self.grown.push((growth.clone(), count)),
+        }
+    }
+
+    /// `T` of one that may go on, `E` of one that has failed.
+    pub(crate) fn status(&self) -> u8 {
+        if self.failed {
+            b'E'
+        } else {
+            b'T'
+        }
+    }
+
+    /// Whether the server has undone it.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// An error has ended it.
+    pub(crate) fn fail(&mut self) {
+        self.undo();
+        self.done.clear();
+        self.failed = true;
+    }
+
+    /// Remembers what a statement gave.
+    pub(crate) fn add(
+        &mut self,
+        handle: &Handle,
+        values: &Values,
+        formats: &[i16],
+        outcome: &Outcome,
+    ) {
+        let given = values.values.iter().flatten().map(bytes::Bytes::len);
+        self.bytes += given.sum::<usize>() + 64;
+        let outcome = self.fingerprint(outcome);
+        self.done.push(Done {
+            handle: handle.clone(),
+            values: values.clone(),
+            formats: formats.to_vec(),
+            outcome,
+        });
+    }
+
+    /// Whether one more statement is remembered.
+    pub(crate) fn has_space(&self) -> bool {
+        self.done.len() < MOST_STATEMENTS && self.bytes < MOST_BYTES
+    }
+
+    /// Whether a statement that is done again gives what it gave.
+    pub(crate) fn is_same(&self, done: &Done, again: &Outcome) -> bool {
+        done.outcome == self.fingerprint(again)
+    }
+
+    fn fingerprint(&self, outcome: &Outcome) -> Fingerprint {
+        match outcome {
+            Outcome::Rows {
+                tag,
+                messages,
+                ends,
+                ..
+            } => {
+                let (mut start, mut sum) = (0, 0_u64);
+                for &end in ends {
+                    let row = messages.get(start..end).unwrap_or_default();
+                    sum = sum.wrapping_add(self.hashes.hash_one(row));
+                    start = end;
+                }
+                Fingerprint {
+                    tag: tag.clone(),
+                    rows: ends.len(),
+                    sum,
+                }
+            }
+            Outcome::Done { tag } => Fingerprint {
+                tag: tag.clone(),
+                rows: 0,
+                sum: 0,
+            },
+            _ => Fingerprint {
+                tag: String::new(),
+                rows: 0,
+                sum: 0,
+            },
+        }
+    }
+
+    /// What it has done, to be done again.
+    pub(crate) fn take_done(&mut self) -> Vec<Done> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Undoes it on the server.
+    pub(crate) fn undo(&mut self) {
+        if std::mem::take(&mut self.begun) {
+            let rollback = Step {
+                sql: "ROLLBACK",
+                values: Vec::new(),
+            };
+            let session = self.opening.session.get();
+            let _ = session.direct_within(&[rollback], &mut || false);
+        }
+        self.entered = false;
+        self.grown.clear();
+    }
+
+    /// Commits it, and counts its rows. An error has undone it; a fatal one may have or not.
+    pub(crate) fn commit(&mut self) -> Result<bool, Option<Error>> {
+        if std::mem::take(&mut self.begun) {
+            let commit = Step {
+                sql: "COMMIT",
+                values: Vec::new(),
+            };
+            let session = self.opening.session.get();
+            let sent = session.direct_within(&[commit], &mut || false);
+            let replies = sent.ok_or(None)?.map_err(Some)?;
+            if replies.last().is_none_or(|reply| reply.tag != "COMMIT") {
+                return Err(None);
+            }
+        }
+        for (growth, count) in &self.grown {
+            growth.add(*count);
+        }
+        Ok(!self.grown.is_empty())
+    }
+}
+
+fn same<'a>(step: &Step<'a>) -> Step<'a> {
+    Step {
+        sql: step.sql,
+        values: step.values.clone(),
+    }
+}

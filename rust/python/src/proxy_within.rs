@@ -1,0 +1,125 @@
+//! Statements of a client's open transaction that Python does not know of, and how it takes that
+//! over: it does again what was done, each statement with the same outcome.
+
+use crate::proxy_client::Client;
+use crate::proxy_passes::{cancelled, CANCELLED};
+use crate::proxy_statements::{End, Handle};
+use louver_postgres::Error;
+use louver_proxy::{Done, Failure, Kind, Outcome, Statement, Values};
+use pyo3::prelude::*;
+
+/// Of so many transactions with the same begin that were taken over, the next ones are Python's.
+const MOST_FALLS: u32 = 2;
+/// At most 2 to the power of this many of them.
+const LONGEST_WAIT: u32 = 6;
+
+impl Client {
+    /// What a statement gave within the open transaction; None where Python is to run it.
+    pub(crate) fn run_within(
+        &mut self,
+        statement: &Statement<Handle>,
+        values: &Values,
+        formats: &[i16],
+    ) -> Option<Done<Outcome>> {
+        if let Some(end) = statement.handle.ends() {
+            return self.end_within(end);
+        }
+        let open = self.within.as_mut()?;
+        if statement.kind != Kind::Other || open.status() != b'T' || !open.has_space() {
+            return None;
+        }
+        if open.first().is_none() {
+            let mut known = statement.handle.known();
+            if known.waits > 0 {
+                known.waits -= 1;
+                return None;
+            }
+        }
+        let done = self.run_known(statement, values, formats)?;
+        let open = self.within.as_mut()?;
+        match &done {
+            Ok(outcome) => open.add(&statement.handle, values, formats, outcome),
+            Err(_) => open.fail(),
+        }
+        Some(done)
+    }
+
+    fn end_within(&mut self, end: End) -> Option<Done<Outcome>> {
+        let tag = |tag: &str| {
+            Some(Ok(Outcome::Done {
+                tag: tag.to_owned(),
+            }))
+        };
+        let open = self.within.as_mut()?;
+        if end == End::Rollback || open.status() == b'E' {
+            open.undo();
+            self.within = None;
+            return tag("ROLLBACK");
+        }
+        match open.commit() {
+            Ok(grew) => {
+                if let Some(first) = open.first() {
+                    let mut known = first.known();
+                    known.falls = known.falls.saturating_sub(1);
+                }
+                self.wrote |= grew;
+                self.within = None;
+                tag("COMMIT")
+            }
+            Err(Some(error)) if error.is_fatal() => {
+                self.within = None;
+                Some(self.unsure())
+            }
+            Err(Some(Error::Server(said))) if said.code == CANCELLED => {
+                self.within = None;
+                Some(Err(cancelled(&said)))
+            }
+            // Python says why, or does it all.
+            Err(_) => None,
+        }
+    }
+
+    /// Has Python take over the open transaction, if there is one that it does not know of.
+    ///
+    /// # Errors
+    /// What was done ends otherwise now, since others have changed it; or the server is not there.
+    pub(crate) fn hand_over(&mut self, py: Python<'_>) -> Done<()> {
+        let Some(mut open) = self.within.take() else {
+            return Ok(());
+        };
+        open.undo();
+        if let Some(first) = open.first() {
+            let mut known = first.known();
+            known.falls = (known.falls + 1).min(LONGEST_WAIT);
+            if known.falls > MOST_FALLS {
+                known.waits = 1 << known.falls;
+            }
+        }
+        let begin = open.begin().clone();
+        if let Err(failure) = self.run_planned(&begin, &Values::default(), &[]) {
+            // The client is within a transaction still, of which nothing is left.
+            open.fail();
+            self.within = Some(open);
+            return Err(failure);
+        }
+        if open.status() == b'E' {
+            return self.call_apart(py, |object| object.call_method0("fail").map(drop));
+        }
+        for done in open.take_done() {
+            let again = self.run_planned(&done.handle, &done.values, &done.formats);
+            if !again.is_ok_and(|again| open.is_same(&done, &again)) {
+                self.call_apart(py, |object| object.call_method0("fail").map(drop))?;
+                let message = "could not serialize access due to concurrent update";
+                return Err(Failure::error("40001", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes the open transaction, of a client that has gone.
+    pub(crate) fn abandon(&mut self) {
+        if let Some(mut open) = self.within.take() {
+            open.undo();
+        }
+    }
+}
