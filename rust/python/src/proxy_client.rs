@@ -4,10 +4,9 @@
 use crate::proxy_statements::{outcome, statement, Direct, Handle, Known};
 use crate::proxy_values::{columns, failure, fields, leak, GivenLeak};
 use crate::proxy_writes::Ran;
-use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, Disclosed, Done, Engine, Failure, Fields, Kind, Looks, Outcome, Statement,
-    Values, Way,
+    Canceller, Column, CopyPiece, Disclosed, Done, Engine, Failure, Fields, Kind, Looks, Outcome,
+    Statement, Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -34,6 +33,8 @@ pub(crate) struct Client {
     shown: Disclosed,
     /// Whether what was done last was done without it.
     is_direct: bool,
+    /// Data of a COPY that comes in, until it is worth a call.
+    pub(crate) copied: Vec<u8>,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -62,6 +63,7 @@ impl Client {
             touched: false,
             shown: Disclosed::default(),
             is_direct: false,
+            copied: Vec::new(),
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
@@ -288,25 +290,15 @@ impl Engine for Client {
     }
 
     fn copy_in(&mut self, data: &[u8]) -> Done<()> {
-        Python::attach(|py| {
-            let data = PyBytes::new(py, data);
-            self.call(py, |object| {
-                object.call_method1("copy_in", (data,)).map(drop)
-            })
-        })
+        self.take_copied(data)
     }
 
     fn copy_end(&mut self, reason: Option<&str>) -> Done<String> {
-        Python::attach(|py| self.call(py, |o| o.call_method1("copy_end", (reason,))?.extract()))
+        self.end_copy(reason)
     }
 
-    fn copy_out(&mut self) -> Done<Option<Bytes>> {
-        Python::attach(|py| {
-            self.call(py, |object| {
-                let piece: Option<Vec<u8>> = object.call_method0("copy_out")?.extract()?;
-                Ok(piece.map(Bytes::from))
-            })
-        })
+    fn copy_out(&mut self) -> Done<Option<CopyPiece>> {
+        self.copied_piece()
     }
 
     fn begin(&mut self) -> Done<()> {
