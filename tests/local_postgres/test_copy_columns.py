@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,3 +120,35 @@ def test_errors_name_the_line_of_the_whole_data(
 ])  # fmt: skip
 def test_options_that_are_not_known_are_postgresqls(options: str, plain: bool) -> None:
     assert is_plain(options) is plain
+
+
+def test_many_rows_that_are_refused_or_lost_end(clean: PostgresTwin) -> None:
+    """Rows are sealed ahead by a thread, which ends with the connection."""
+    rows = "".join(f"{number}\tvalue {number}\t1.5\n" for number in range(100_000)).encode()
+    clean.louver.execute("INSERT INTO t VALUES (0, 'there', 1)")
+    with pytest.raises(errors.Error) as refused:
+        copied(clean, "COPY t FROM STDIN", rows, 1 << 20)
+    assert refused.value.sqlstate == "23505" or isinstance(refused.value, errors.IntegrityError)
+    clean.louver.execute("DELETE FROM t")
+    database = clean.url.partition("?")[0].rpartition("/")[2]
+    ending = (
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        f" WHERE datname = '{database}' AND query LIKE 'COPY %'"
+    )
+    is_over = threading.Event()
+
+    def end() -> None:
+        while not is_over.wait(0.005):
+            clean.plain.fetchall(ending)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    try:
+        with pytest.raises(errors.Error):
+            copied(clean, "COPY t FROM STDIN", rows, 1 << 20)
+    finally:
+        is_over.set()
+        thread.join()
+    assert clean.louver.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+    copied(clean, "COPY t FROM STDIN", rows, 1 << 20)
+    assert clean.louver.execute("SELECT count(*) FROM t").fetchall() == [(100_000,)]

@@ -3,6 +3,7 @@
 use crate::ffi::{to_python, PyArray};
 use crate::postgres_failures::raised;
 use crate::proxy_client::Client;
+use bytes::Bytes;
 use louver_postgres::{CopyColumn, CopyLayout, Form};
 use louver_proxy::{CopyPiece, Done};
 use pyo3::exceptions::PyValueError;
@@ -124,10 +125,14 @@ impl Client {
     pub(crate) fn copied_piece(&mut self) -> Done<Option<CopyPiece>> {
         Python::attach(|py| {
             self.call(py, |object| {
-                let piece: Option<(Vec<u8>, bool)> = object.call_method0("copy_out")?.extract()?;
-                Ok(piece.map(|(bytes, is_messages)| match is_messages {
-                    true => CopyPiece::Messages(bytes.into()),
-                    false => CopyPiece::Data(bytes.into()),
+                let piece: Option<(PyBackedBytes, bool)> =
+                    object.call_method0("copy_out")?.extract()?;
+                Ok(piece.map(|(bytes, is_messages)| {
+                    let bytes = Bytes::from_owner(bytes);
+                    match is_messages {
+                        true => CopyPiece::Messages(bytes),
+                        false => CopyPiece::Data(bytes),
+                    }
                 }))
             })
         })

@@ -8,14 +8,17 @@ use arrow_array::RecordBatch;
 use louver_postgres::CopyFormat;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError};
 use std::thread::Scope;
+use std::time::Duration;
 
 /// So many rows of a batch are sent at once.
 const PART_ROWS: usize = 2_048;
 /// A thread makes what is behind so many bytes, and so many parts ahead.
 const FEW_BYTES: usize = 1 << 19;
 const AHEAD: usize = 16;
+/// Signals are looked for so often.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 type Part = PyResult<Option<Vec<u8>>>;
 
@@ -44,8 +47,7 @@ impl Parts {
     /// The next part; the caller does not hold the interpreter's lock.
     pub(crate) fn next<'scope>(&mut self, scope: &'scope Scope<'scope, '_>) -> Part {
         if let Some(ahead) = &self.ahead {
-            // Nothing comes behind a failure, and behind the end.
-            return ahead.recv().unwrap_or(Ok(None));
+            return next_of_thread(ahead);
         }
         let Some(mut maker) = self.maker.take() else {
             return Ok(None);
@@ -67,6 +69,20 @@ impl Parts {
             }
         });
         Ok(part)
+    }
+}
+
+/// What the thread has made; a signal that raises comes out. Nothing comes behind a failure, and
+/// behind the end.
+fn next_of_thread(ahead: &Receiver<Part>) -> Part {
+    loop {
+        let part = ahead.recv_timeout(PATIENCE);
+        Python::attach(|py| py.check_signals())?;
+        match part {
+            Ok(part) => return part,
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
     }
 }
 

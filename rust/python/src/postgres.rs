@@ -150,10 +150,12 @@ impl Session {
         types: Vec<u32>,
         batches: Py<PyAny>,
     ) -> PyResult<u64> {
-        let mut parts = Parts::new(batches.bind(py), types)?;
+        let parts = Parts::new(batches.bind(py), types)?;
         // Without the lock: at the end it waits for a thread that may want it.
         py.detach(|| {
             std::thread::scope(|scope| {
+                // It goes before the thread is waited for, whose channel is closed then.
+                let mut parts = parts;
                 Python::attach(|py| {
                     self.with(py, |connection, look| {
                         connection.copy_in(&sql, || parts.next(scope), look)
