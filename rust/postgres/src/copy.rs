@@ -1,12 +1,11 @@
 //! Rows for `COPY … FROM STDIN (FORMAT binary)`.
 
 use crate::arrays::sized;
+use crate::copied::HEAD;
 use crate::error::{Error, Result};
 use crate::oid::Oid;
 use crate::values::writer;
 use arrow_array::RecordBatch;
-
-const HEAD: &[u8] = b"PGCOPY\n\xFF\r\n\0\0\0\0\0\0\0\0\0";
 
 /// The binary format of COPY, for columns of these types.
 #[derive(Debug)]

@@ -53,7 +53,7 @@ pub fn data_rows(columns: &[(ArrayRef, Oid, Form)], count: usize) -> Result<(Vec
     Ok((out, ends))
 }
 
-fn own(array: &dyn Array, type_: Oid, form: Form) -> Result<Writer<'_>> {
+pub(crate) fn own(array: &dyn Array, type_: Oid, form: Form) -> Result<Writer<'_>> {
     match form {
         Form::Binary => writer(array, type_),
         Form::Printed if *array.data_type() == DataType::Utf8 => Ok(printed::plain(array)),

@@ -160,6 +160,15 @@ pub enum Outcome {
     },
 }
 
+/// Data of a COPY that goes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyPiece {
+    /// Any bytes of it, which are cut into rows.
+    Data(Bytes),
+    /// Messages of whole rows.
+    Messages(Bytes),
+}
+
 /// What stops the statement that a session runs; used by other threads.
 pub trait Canceller: Send + Sync {
     /// Stops it, if one runs.
@@ -241,7 +250,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// Why it failed.
-    fn copy_out(&mut self) -> Done<Option<Bytes>>;
+    fn copy_out(&mut self) -> Done<Option<CopyPiece>>;
 
     /// Begins a transaction that the client did not ask for, for several statements.
     ///

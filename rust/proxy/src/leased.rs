@@ -1,12 +1,13 @@
 //! A client's engine out of a pool: lent for as long as the client is there, or from the first
 //! message outside of a transaction to the end of that.
 
-use crate::engine::{Canceller, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values};
+use crate::engine::{
+    Canceller, CopyPiece, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values,
+};
 use crate::observed::{Disclosed, Looks, Way};
 use crate::pool::{lock, Engines, Item, Lender, Lent, Sharing, Text};
 use crate::reply::{Column, Fields};
 use crate::startup::Greeting;
-use bytes::Bytes;
 use std::sync::{Arc, Mutex};
 
 /// Lends engines to clients.
@@ -270,7 +271,7 @@ impl<L: Lender + 'static> Engine for Leased<L> {
         self.engine()?.copy_end(reason)
     }
 
-    fn copy_out(&mut self) -> Done<Option<Bytes>> {
+    fn copy_out(&mut self) -> Done<Option<CopyPiece>> {
         self.engine()?.copy_out()
     }
 

@@ -40,8 +40,8 @@ pub use addresses::Address;
 pub use audit::Audit;
 pub use copy_rows::{CopyForm, Splitter};
 pub use engine::{
-    Canceller, CursorUse, CursorVerb, Done, Engine, Failure, Kind, Opener, Outcome, Statement,
-    Values,
+    Canceller, CopyPiece, CursorUse, CursorVerb, Done, Engine, Failure, Kind, Opener, Outcome,
+    Statement, Values,
 };
 pub use error::{Error, Result};
 pub use leased::{Handle, Leased, Pool, Pooled};

@@ -1,7 +1,7 @@
 //! The simple protocol: texts of statements; and COPY, which both protocols have.
 
 use crate::copy_rows::{CopyForm, Splitter};
-use crate::engine::{Engine, Failure, Outcome, Values};
+use crate::engine::{CopyPiece, Engine, Failure, Outcome, Values};
 use crate::message::Request;
 use crate::portals::Rows;
 use crate::reply;
@@ -103,7 +103,15 @@ impl<E: Engine> Session<'_, E> {
         )?;
         let mut rows = Splitter::new(form);
         while let Some(piece) = self.engine.copy_out()? {
-            rows.add(&piece);
+            let data = match piece {
+                CopyPiece::Data(data) => data,
+                CopyPiece::Messages(messages) => {
+                    self.client.output.extend_from_slice(&messages);
+                    self.client.flush()?;
+                    continue;
+                }
+            };
+            rows.add(&data);
             while let Some(row) = rows.next_row() {
                 reply::copy_data(&mut self.client.output, &row)?;
                 if self.client.output.len() >= SENT_AT_ONCE {

@@ -2,6 +2,8 @@
 
 mod attack;
 mod codes;
+mod copies;
+mod copy_parts;
 mod eds;
 mod epochs;
 mod errors;

@@ -1,24 +1,19 @@
 //! `louver._rust.postgres`: sessions of a PostgreSQL server, rows as Arrow.
 
-use crate::ffi::PyArray;
+use crate::copy_parts::Parts;
 use crate::postgres_failures::{fields, raised, ConnectionLost};
 use crate::postgres_replies::{arrays, Reply};
 use crate::postgres_values::Given;
 use crate::sealed_rows::SealedRow;
-use arrow_array::cast::AsArray;
-use arrow_array::RecordBatch;
 use louver_postgres::{
-    Binding, Cancel, Check, Connection, CopyFormat, Field, Host, Identity, Look, Roots, Secret,
-    Settings, State, Step, Tls,
+    Binding, Cancel, Check, Connection, Field, Host, Identity, Look, Roots, Secret, Settings,
+    State, Step, Tls,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-
-/// So many rows of a batch are sent at once by COPY.
-const COPIED_ROWS: usize = 2_048;
 
 /// One session. Its calls run one after the other; `cancel` may be called from any thread.
 #[pyclass(frozen, module = "louver._rust.postgres")]
@@ -155,38 +150,18 @@ impl Session {
         types: Vec<u32>,
         batches: Py<PyAny>,
     ) -> PyResult<u64> {
-        let iterator = batches.bind(py).try_iter()?.unbind();
-        let mut format = Some(CopyFormat::new(types));
-        // A part of a batch is encoded while the server reads the one before.
-        let mut parts = Vec::new().into_iter();
-        let mut next = || -> PyResult<Option<Vec<u8>>> {
-            let Some(copy) = format.as_mut() else {
-                return Ok(None);
-            };
-            if let Some(part) = parts.next() {
-                return copy.batch(&part).map(Some).map_err(raised);
-            }
-            let batch = Python::attach(|py| {
-                let item = iterator.bind(py).clone().next().transpose()?;
-                item.map(|item| item.extract::<PyArray>()).transpose()
-            })?;
-            match batch {
-                Some(batch) => {
-                    let rows = batch.array.as_struct_opt().map(RecordBatch::from);
-                    let rows =
-                        rows.ok_or_else(|| PyTypeError::new_err("a record batch is needed"))?;
-                    let starts = (0..rows.num_rows().max(1)).step_by(COPIED_ROWS);
-                    let slices = starts
-                        .map(|start| rows.slice(start, COPIED_ROWS.min(rows.num_rows() - start)));
-                    parts = slices.collect::<Vec<_>>().into_iter();
-                    let first = parts.next().unwrap_or(rows);
-                    copy.batch(&first).map(Some).map_err(raised)
-                }
-                None => Ok(format.take().map(CopyFormat::end)),
-            }
-        };
-        self.with(py, |connection, look| {
-            connection.copy_in(&sql, &mut next, look)
+        let parts = Parts::new(batches.bind(py), types)?;
+        // Without the lock: at the end it waits for a thread that may want it.
+        py.detach(|| {
+            std::thread::scope(|scope| {
+                // It goes before the thread is waited for, whose channel is closed then.
+                let mut parts = parts;
+                Python::attach(|py| {
+                    self.with(py, |connection, look| {
+                        connection.copy_in(&sql, || parts.next(scope), look)
+                    })
+                })
+            })
         })?
     }
 
@@ -376,5 +351,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SealedRow>()?;
     module.add_class::<Session>()?;
     module.add_class::<Reply>()?;
+    crate::copies::register(module)?;
     crate::postgres_failures::register(module)
 }

@@ -5,9 +5,9 @@ use crate::proxy_statements::{statement, Handle};
 use crate::proxy_texts::Texts;
 use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{columns, failure, fields, leak, GivenLeak};
-use bytes::Bytes;
 use louver_proxy::{
-    Canceller, Column, Disclosed, Done, Engine, Fields, Looks, Outcome, Statement, Values, Way,
+    Canceller, Column, CopyPiece, Disclosed, Done, Engine, Fields, Looks, Outcome, Statement,
+    Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -39,6 +39,8 @@ pub(crate) struct Client {
     /// Statements that Python has run in its open transaction.
     pub(crate) ran: Vec<Handle>,
     pub(crate) texts: Texts,
+    /// Data of a COPY that comes in, until it is worth a call.
+    pub(crate) copied: Vec<u8>,
 }
 
 struct Cancelling(Py<PyAny>);
@@ -70,6 +72,7 @@ impl Client {
             within: None,
             ran: Vec::new(),
             texts: Texts::default(),
+            copied: Vec::new(),
         };
         client.call(py, |_| Ok(()))?;
         Ok(client)
@@ -229,25 +232,15 @@ impl Engine for Client {
     }
 
     fn copy_in(&mut self, data: &[u8]) -> Done<()> {
-        Python::attach(|py| {
-            let data = PyBytes::new(py, data);
-            self.call(py, |object| {
-                object.call_method1("copy_in", (data,)).map(drop)
-            })
-        })
+        self.take_copied(data)
     }
 
     fn copy_end(&mut self, reason: Option<&str>) -> Done<String> {
-        Python::attach(|py| self.call(py, |o| o.call_method1("copy_end", (reason,))?.extract()))
+        self.end_copy(reason)
     }
 
-    fn copy_out(&mut self) -> Done<Option<Bytes>> {
-        Python::attach(|py| {
-            self.call(py, |object| {
-                let piece: Option<Vec<u8>> = object.call_method0("copy_out")?.extract()?;
-                Ok(piece.map(Bytes::from))
-            })
-        })
+    fn copy_out(&mut self) -> Done<Option<CopyPiece>> {
+        self.copied_piece()
     }
 
     fn begin(&mut self) -> Done<()> {

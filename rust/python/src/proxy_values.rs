@@ -100,6 +100,7 @@ pub(crate) fn fields(given: &Bound<'_, PyDict>, severity: &'static str) -> PyRes
         (b't', "table"),
         (b'c', "column"),
         (b'n', "constraint"),
+        (b'W', "context"),
     ];
     let mut more = Vec::new();
     for (letter, name) in named {

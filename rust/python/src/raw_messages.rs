@@ -4,6 +4,7 @@
 
 use crate::raw::Raw;
 use louver_postgres::decoders::numeric_text;
+use louver_postgres::texts::{self, day, decimal, hex, moment, uuid, DAYS, DAY_US};
 use louver_proxy::Values;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -31,14 +32,9 @@ const DATE: u32 = 1082;
 const TIMESTAMP: u32 = 1114;
 const NUMERIC: u32 = 1700;
 const UUID: u32 = 2950;
-/// Days and microseconds between 1970 and 2000, and the days of the years 1 to 9999, which Python
-/// has as well.
+/// Days and microseconds between 1970 and 2000.
 const EPOCH_DAYS: i128 = 10_957;
 const EPOCH_US: i128 = 946_684_800_000_000;
-const DAYS: std::ops::RangeInclusive<i128> = -719_162..=2_932_896;
-const DAY_US: i128 = 86_400_000_000;
-/// Digits of decimals that are read here.
-const MOST_DIGITS: usize = 36;
 
 impl FromPyObject<'_, '_> for Kind {
     type Error = PyErr;
@@ -113,7 +109,7 @@ fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
         (Kind::Uuid, UUID, 1) => (bytes.len() == 16).then(|| Raw::Bytes(bytes.to_owned())),
         (Kind::Uuid, UUID, 0) => uuid(bytes).map(Raw::Bytes),
         (Kind::Double, FLOAT8, 1) => Some(Raw::Double(f64::from_be_bytes(bytes.try_into().ok()?))),
-        (Kind::Double, FLOAT8, 0) => double(bytes),
+        (Kind::Double, FLOAT8, 0) => texts::double(bytes).map(Raw::Double),
         (Kind::Date, DATE, 1) => {
             let days = i128::from(i32::from_be_bytes(bytes.try_into().ok()?)) + EPOCH_DAYS;
             DAYS.contains(&days).then_some(Raw::Whole(days))
@@ -140,9 +136,7 @@ pub(crate) fn integer(bytes: &[u8], format: i16, type_: u32) -> Option<i64> {
         (1, 23) => Some(i32::from_be_bytes(bytes.try_into().ok()?).into()),
         (1, 20) => Some(i64::from_be_bytes(bytes.try_into().ok()?)),
         (0, 20 | 21 | 23) => {
-            let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-            ((1..=18).contains(&digits.len()) && is_digits(digits)).then_some(())?;
-            let value: i64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
+            let value = texts::whole(bytes)?;
             let fits = match type_ {
                 21 => i16::try_from(value).is_ok(),
                 23 => i32::try_from(value).is_ok(),
@@ -152,117 +146,6 @@ pub(crate) fn integer(bytes: &[u8], format: i16, type_: u32) -> Option<i64> {
         }
         _ => None,
     }
-}
-
-fn is_digits(bytes: &[u8]) -> bool {
-    bytes.iter().all(u8::is_ascii_digit)
-}
-
-fn hex(bytes: &[u8]) -> Option<Vec<u8>> {
-    if !bytes.len().is_multiple_of(2) {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let pairs = bytes.chunks_exact(2);
-    pairs
-        .map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8))
-        .collect()
-}
-
-fn uuid(bytes: &[u8]) -> Option<Vec<u8>> {
-    if bytes.len() != 36 || [8, 13, 18, 23].iter().any(|&at| bytes[at] != b'-') {
-        return None;
-    }
-    let digits: Vec<u8> = bytes.iter().copied().filter(|&byte| byte != b'-').collect();
-    hex(&digits).filter(|value| value.len() == 16)
-}
-
-/// A number without anything but digits, a sign, a point and an exponent.
-fn double(bytes: &[u8]) -> Option<Raw> {
-    let known = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-    (bytes.len() <= 32 && bytes.iter().all(known)).then_some(())?;
-    let value: f64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
-    // What is too large or too small for a double is an error to PostgreSQL.
-    (value.is_normal() || value.to_bits() == 0).then_some(Raw::Double(value))
-}
-
-/// `-?digits[.digits]` with at most so many digits behind the point, without that.
-fn decimal(bytes: &[u8], scale: u8) -> Option<i128> {
-    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    let point = digits.iter().position(|&byte| byte == b'.');
-    let (whole, fraction) = match point {
-        Some(at) => (&digits[..at], &digits[at + 1..]),
-        None => (digits, &[][..]),
-    };
-    let scale = usize::from(scale);
-    let fine = !whole.is_empty()
-        && (point.is_none() || !fraction.is_empty())
-        && fraction.len() <= scale
-        && whole.len() + scale <= MOST_DIGITS
-        && is_digits(whole)
-        && is_digits(fraction);
-    fine.then_some(())?;
-    let filled = std::iter::repeat_n(&b'0', scale - fraction.len());
-    let mut value = 0_i128;
-    for digit in whole.iter().chain(fraction).chain(filled) {
-        value = value * 10 + i128::from(digit - b'0');
-    }
-    Some(if digits.len() < bytes.len() {
-        -value
-    } else {
-        value
-    })
-}
-
-/// `YYYY-MM-DD`, in days since 1970.
-fn day(bytes: &[u8]) -> Option<i128> {
-    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *bytes else {
-        return None;
-    };
-    let year = number(&[y1, y2, y3, y4])?;
-    let (month, day) = (number(&[m1, m2])?, number(&[d1, d2])?);
-    (year >= 1 && (1..=12).contains(&month)).then_some(())?;
-    let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    let last = match month {
-        2 => 28 + i128::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    (1..=last).contains(&day).then_some(())?;
-    // Years begin in March, so that the day of a leap year is the last one.
-    let (shifted, at) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let of_year = (153 * at + 2) / 5 + day - 1;
-    Some(shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_year - 719_468)
-}
-
-/// `YYYY-MM-DD HH:MM:SS[.ffffff]`, in microseconds since 1970.
-fn moment(bytes: &[u8]) -> Option<i128> {
-    let (date, time) = bytes.split_at_checked(10)?;
-    let [b' ' | b'T', h1, h2, b':', m1, m2, b':', s1, s2, fraction @ ..] = time else {
-        return None;
-    };
-    let (hour, minute) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?);
-    let second = number(&[*s1, *s2])?;
-    (hour < 24 && minute < 60 && second < 60).then_some(())?;
-    let micros = match fraction {
-        [] => 0,
-        [b'.', digits @ ..] if (1..=6).contains(&digits.len()) => {
-            number(digits)? * 10_i128.pow(6 - digits.len() as u32)
-        }
-        _ => return None,
-    };
-    let seconds = (hour * 60 + minute) * 60 + second;
-    Some(day(date)? * DAY_US + seconds * 1_000_000 + micros)
-}
-
-fn number(digits: &[u8]) -> Option<i128> {
-    is_digits(digits).then_some(())?;
-    let value = digits.iter();
-    Some(value.fold(0, |value, digit| value * 10 + i128::from(digit - b'0')))
 }
 
 #[cfg(test)]

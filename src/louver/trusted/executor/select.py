@@ -236,7 +236,7 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
     local = context.local
     if plan.alone and len(answers) == 1 and not any(map(exact.may_change, plan.types)):
         ((columns, rows),) = answers.values()
-        opened = _as_opened(context, plan, ready, rows)
+        opened = as_opened(context, plan, ready, rows)
         if opened is not None:
             return opened
         if rows.num_rows <= MOST_ROWS:
@@ -259,7 +259,7 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
         raise errors.make("sql.unsupported", statement=statement) from None
 
 
-def _as_opened(context: Context, plan: Plan, ready: Bound, rows: pa.Table) -> pa.Table | None:
+def as_opened(context: Context, plan: Plan, ready: Bound, rows: pa.Table) -> pa.Table | None:
     """The answer itself, where its columns are the result's, in their types; else None."""
     if plan.columns:
         return finished_alone(context, plan, rows, ready.literals)

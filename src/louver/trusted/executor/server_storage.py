@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -161,6 +161,37 @@ class ServerStorage:
             opened = parts.columns.open(remote, tables, reply, literals, parts.local.arrow_field)
             complete(remote, tables, reply)
         return opened
+
+    def stream(
+        self, remote: RemoteQuery, request: Request, literals: Sequence[str]
+    ) -> Generator[pa.Table]:
+        """The opened answer to a query of one table in parts; at the end what `answer` verifies."""
+        from louver.trusted.executor.read_ahead import ahead
+
+        parts, tables = self._parts, _tables(self._parts, remote)
+        if not isinstance(request, Statement):
+            raise errors.make("internal", detail="a server received an unknown request")
+
+        def opened(reply: pa.Table) -> pa.Table:
+            return parts.columns.open(remote, tables, reply, literals, parts.local.arrow_field)
+
+        numbered = [f"r{slot}" for slot in remote.row_slots()]
+        try:
+            with translate_reply_errors():
+                reader, numbers = parts.engine.stream(request), []
+                for batch in ahead(iter(reader)):
+                    reply = pa.Table.from_batches([batch])
+                    numbers.append(reply.select(numbered))
+                    yield opened(reply)
+                if not numbers:
+                    reply = pa.Table.from_batches([], reader.schema)
+                    numbers.append(reply.select(numbered))
+                    yield opened(reply)
+                complete(remote, tables, pa.concat_tables(numbers))
+        finally:
+            end = getattr(parts.engine, "end_stream", None)
+            if end is not None:
+                end()
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:
         bind = _binder(self._parts, literals)

@@ -26,7 +26,7 @@ from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.ledger import Ledger
-from louver.trusted.executor.local.postgres.wire import Described, Sent, Wire
+from louver.trusted.executor.local.postgres.wire import Described, Sent
 from louver.trusted.executor.postgres import notify
 from louver.trusted.executor.postgres import prepared as named
 from louver.trusted.executor.session import Session
@@ -45,7 +45,7 @@ class Client(Copies):
     def __init__(self, session: Session, user: str = "", *, shared: bool = False) -> None:
         """Over a session that no other client has, or that is ``shared`` by transactions."""
         super().__init__(session)
-        self._wire, self._user, self._shared = Wire(self._context.local), user, shared
+        self._user, self._shared = user, shared
         self._wire.numbers_tables = not shared
         self._describing = Describing(session, self._wire)
         self._notices: list[Fields] = []

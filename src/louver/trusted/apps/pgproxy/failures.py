@@ -31,6 +31,8 @@ _NAMED = tuple(
 )  # fmt: skip
 #: Addresses as errors name them, and sockets as the system does.
 _ADDRESS = re.compile(r"postgresql://[^\s'\"]*[^\s'\".,:;)]|(?:/[^\s/'\"]+)*/\.s\.PGSQL\.\d+")
+#: The context of an error that a client's own text explains; others are of texts of Louver's.
+_OF_COPY = re.compile(r"^COPY ", re.MULTILINE)
 _TOLD = ("schema", "table", "column", "constraint")
 
 
@@ -80,6 +82,7 @@ def reporting(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S,
         except Failed as failure:
             if self.hides_details and failure.sqlstate.startswith("23"):
                 failure.fields.pop("detail", None)
+                failure.fields.pop("context", None)
             raise
 
     return update_wrapper(call, method)
@@ -112,6 +115,9 @@ def _fields_of(error: errors.Error, text: str) -> Fields:
         for name in ("detail", "hint", *_TOLD):
             if said.get(name):
                 results[name] = str(said[name])
+        context = str(said.get("context") or "")
+        if _OF_COPY.search(context):
+            results["context"] = context
         position = int(str(said.get("position") or 0))
         if position and said.get("sql") == text:
             results["position"] = position

@@ -6,20 +6,27 @@ INSERT, all within one transaction. What goes out are the rows of a query, as it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 import pyarrow as pa
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword, quoted
 from louver.trusted.executor import constraint_check, dry_run, seen_state, select, transaction
 from louver.trusted.executor.change import sending
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.postgres import admitted, rights
-from louver.trusted.executor.postgres.copy_rows import Format, Splitter
+from louver.trusted.executor.local.local import Described
+from louver.trusted.executor.postgres import admitted, copy_columns, rights
+from louver.trusted.executor.postgres.copy_rows import (
+    Format,
+    Splitter,
+    lines_of,
+    uncounted_lines,
+)
 from louver.trusted.executor.postgres.words import Words, refuse
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.write import sequence_draws
@@ -29,6 +36,12 @@ BATCH_BYTES = 8 * 1024 * 1024
 """Data of so many bytes is read at a time, and a row more."""
 Outlasting = Callable[[Context, Callable[[], int]], int]
 _BAD_DATA = "22P04"
+_LINE = re.compile(r"^(COPY .*?, line )(\d+)", re.DOTALL | re.MULTILINE)
+#: Options, and their values, that are understood here.
+_PLAIN = {
+    "format": re.compile("text|csv|binary"), "freeze": re.compile("off"),
+    "header": re.compile("|true|on|1|false|off|0"),
+}  # fmt: skip
 _QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
 
 
@@ -96,6 +109,25 @@ def _thawed(options: str) -> str:
     return options
 
 
+def is_plain(options: str) -> bool:
+    """Whether options say nothing but a format, and whether a header goes first."""
+    tokens = lexer.tokens(options)
+    if any(token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) for token in tokens):
+        return False
+    words = [fold(token.text) for token in tokens]
+    if words[:1] == ["with"]:
+        words = words[1:]
+    if words[:1] != ["("] or words[-1] != ")":
+        return words in ([], ["csv"], ["csv", "header"], ["binary"])
+    given = dict[str, str]()
+    for item in " ".join(words[1:-1]).split(","):
+        name, _, value = item.strip().partition(" ")
+        if name not in _PLAIN or name in given or not _PLAIN[name].fullmatch(value):
+            return False
+        given[name] = value
+    return "header" not in given or given.get("format") != "binary"
+
+
 def form_of(options: str) -> Format:
     """The format that options say; what they mean else PostgreSQL knows."""
     tokens = lexer.tokens(options)
@@ -130,9 +162,10 @@ class CopyIn:
             values = f"({', '.join(columns)}) VALUES ({', '.join(['DEFAULT'] * len(columns))})"
             rights.require_sql(context, f"INSERT INTO {statement.path} {values}")
         self._context, self._statement, self._key = context, statement, table.key
-        self._splitter = Splitter(form_of(statement.options), BATCH_BYTES)
+        self._form, self._is_plain = form_of(statement.options), is_plain(statement.options)
+        self._splitter = Splitter(self._form, BATCH_BYTES)
         self._own = not context.in_transaction
-        self._rows = self._batches = 0
+        self._rows = self._batches = self._lines = 0
         self._require_options(table)
         if not self._own:
             transaction.fix(context)
@@ -140,7 +173,7 @@ class CopyIn:
 
     def _require_options(self, table: Table) -> None:
         """Raise PostgreSQL's own error for options, before any data."""
-        if not self._statement.options:
+        if self._is_plain:
             return
         try:
             self._read(table, b"")
@@ -167,7 +200,7 @@ class CopyIn:
         return self._end()
 
     def _whole(self, data: bytes) -> int:
-        self._rows = 0
+        self._rows = self._lines = self._batches = 0
         try:
             self._enter()
             self._send(data)
@@ -209,11 +242,33 @@ class CopyIn:
         if table is None:
             _require_known(context, self._statement)
             raise errors.make("catalog.conflict")
-        rows = self._read(table, batch)
+        uncounted = uncounted_lines(self._form, batch)
+        # The private server counts from the beginning of the batch.
+        self._lines += uncounted if self._batches else 0
+        rows = self._read_here(table, batch)
+        is_known = rows is not None
+        if rows is None:
+            rows = self._read(table, batch)
         self._batches += 1
+        try:
+            if rows.num_rows:
+                sending.send_new(context, table, rows)
+        except errors.IntegrityError:
+            if is_known:
+                # Of rows that break a key among themselves PostgreSQL says in which line.
+                self._read(table, batch)
+            raise
         self._rows += rows.num_rows
-        if rows.num_rows:
-            sending.send_new(context, table, rows)
+        lines = lines_of(self._form, batch, len(self._splitter.head), rows.num_rows)
+        self._lines += lines - uncounted
+
+    def _read_here(self, table: Table, batch: bytes) -> pa.Table | None:
+        """The rows of a batch; None where PostgreSQL is to read it."""
+        if not self._is_plain or (self._form.header and not self._splitter.head):
+            return None
+        start = 0 if self._form.name == "binary" else len(self._splitter.head)
+        listed = self._statement.columns
+        return copy_columns.read(self._context, table, self._form, listed, batch, start)
 
     def _read(self, table: Table, batch: bytes) -> pa.Table:
         """The rows of a batch, as the declared table takes them."""
@@ -224,9 +279,21 @@ class CopyIn:
         with context.local.rehearsal() as connection:
             if without:
                 connection.execute(without)
-            context.local.copy_from(connection, text, batch)
+            try:
+                context.local.copy_from(connection, text, batch)
+            except errors.Error as error:
+                raise _in_whole(error, self._lines) from None
             listed = ", ".join(quoted(column.name) for column in table.columns)
             return connection.fetch_arrow(f"SELECT {listed} FROM {name}")
+
+
+def _in_whole(error: errors.Error, lines: int) -> errors.Error:
+    """An error of a batch with the number that its line has in the whole data."""
+    context = str(error.said.get("context") or "") if error.said else ""
+    if lines and context:
+        number = _LINE.sub(lambda m: f"{m[1]}{int(m[2]) + lines}", context, count=1)
+        error.said = {**error.said, "context": number}
+    return error
 
 
 def _require_admitted(context: Context, statement: Statement) -> None:
@@ -251,31 +318,45 @@ def _require_known(context: Context, statement: Statement) -> None:
         connection.execute(f"COPY {statement.path}{statement.listed} TO '/dev/null'")
 
 
-def out(context: Context, statement: Statement) -> tuple[Iterator[bytes], int]:
-    """The data of COPY … TO STDOUT, in pieces, and how many rows it is of; it is all there before
-    the first.
-    """
+def query_out(context: Context, statement: Statement) -> str:
+    """The query whose rows COPY … TO STDOUT gives."""
     if statement.query:
         (text,) = lexer.split(statement.query) or (None,)
         if text is None or keyword(lexer.tokens(text.plain)[0].text) not in _QUERIES:
             refuse("COPY of anything but a query")
         admitted.require_query(context, statement.query)
-        if context.state.restricted:
-            rights.require_sql(context, statement.query)
-        answer = select.query(context, statement.query)
+        query = statement.query
     else:
         query = _query_of(context, statement)
-        if context.state.restricted:
-            rights.require_sql(context, query)
-        answer = select.query(context, query)
+    if context.state.restricted:
+        rights.require_sql(context, query)
+    return query
+
+
+def rows_out(context: Context, query: str) -> tuple[pa.Table, Described]:
+    """The rows of a query, and their columns."""
+    answer = select.query(context, query)
     if answer.rows is None:
         raise errors.make("internal", detail="a query without rows")
-    rows = answer.rows
-    pieces = context.local.copy_to(rows, answer.columns, statement.options)
+    return answer.rows, answer.columns
+
+
+def out(context: Context, statement: Statement) -> tuple[Iterator[bytes], int]:
+    """The data of COPY … TO STDOUT, in pieces, and how many rows it is of; it is all there before
+    the first.
+    """
+    rows, columns = rows_out(context, query_out(context, statement))
+    return printed(context, statement, rows, columns), rows.num_rows
+
+
+def printed(
+    context: Context, statement: Statement, rows: pa.Table, columns: Described
+) -> Iterator[bytes]:
+    """Rows as PostgreSQL's COPY prints them, in pieces."""
+    pieces = context.local.copy_to(rows, columns, statement.options)
     # What is wrong with the options is said before the first piece.
     first = next(pieces, None)
-    whole = pieces if first is None else chain((first,), pieces)
-    return whole, rows.num_rows
+    return pieces if first is None else chain((first,), pieces)
 
 
 def width(context: Context, statement: Statement) -> int:

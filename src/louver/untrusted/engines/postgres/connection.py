@@ -161,6 +161,12 @@ class PostgresEngine(Nested, Messaging, Loading, Counted, Direct):
             elif state == "within":
                 session.run([(f"CLOSE {portal}", [])])
 
+    def end_stream(self) -> None:
+        """Let go of rows that were not read."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.leave()
+
     def value(self, statement: Statement) -> Constant:
         """The first column of a query's first row, None without rows."""
         _, _, arrays = self._run(statement)

@@ -59,6 +59,12 @@ class PortalStream:
         except (errors.Error, KeyboardInterrupt) as failure:
             self._failure = failure
 
+    def leave(self) -> None:
+        """Read no more."""
+        if self._more:
+            self._more = False
+            self._end()
+
     def _pull(self) -> pa.Table | None:
         if not self._more:
             return None
