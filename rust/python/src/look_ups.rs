@@ -3,19 +3,20 @@
 use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyType};
+use crate::key_values;
 use crate::keyring::KeyRing;
 use crate::postgres_replies::Reply;
 use crate::raw_values;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 use louver_trusted::{AnswerColumn, Key, Tag};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use std::fmt::Write;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// More rows than these are opened without the interpreter's lock.
 const FEW: usize = 64;
@@ -249,24 +250,9 @@ fn columns_of(key: &Key, values: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<Arr
     if values.len() != key.domains.len() {
         return Err(PyValueError::new_err("a value for each column of a key"));
     }
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(key.domains.len());
-    for (domain, value) in key.domains.iter().zip(values.iter()) {
-        let of_number = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
-        if domain == "int" && of_number {
-            let Ok(number) = value.extract::<i64>() else {
-                return Ok(None);
-            };
-            columns.push(Arc::new(Int64Array::from(vec![number])));
-        } else if domain == "text" && value.is_instance_of::<PyString>() {
-            let Ok(text) = value.extract::<String>() else {
-                return Ok(None);
-            };
-            columns.push(Arc::new(StringArray::from(vec![text])));
-        } else {
-            return Ok(None);
-        }
-    }
-    Ok(Some(columns))
+    let pairs = key.domains.iter().zip(values.iter());
+    let columns = pairs.map(|(domain, value)| key_values::of_python(domain, &value));
+    Ok(columns.collect())
 }
 
 pub(crate) fn uuid(tag: &Tag) -> String {

@@ -3,6 +3,7 @@
 //! which the local engine reads.
 
 use crate::raw::Raw;
+use crate::raw_times;
 use louver_postgres::decoders::numeric_text;
 use louver_proxy::Values;
 use pyo3::exceptions::PyValueError;
@@ -14,10 +15,13 @@ pub(crate) enum Kind {
     Whole,
     Truth,
     Text,
+    /// Of at most so many characters, which blanks fill up where it says so.
+    Short(usize, bool),
     Bytes,
     Uuid,
     Date,
     Moment,
+    MomentOfZone,
     Double,
     /// With so many digits behind the point.
     Decimal(u8),
@@ -26,27 +30,26 @@ pub(crate) enum Kind {
 const BOOL: u32 = 16;
 const BYTEA: u32 = 17;
 const TEXTS: [u32; 2] = [25, 1043];
+const BPCHAR: u32 = 1042;
 const FLOAT8: u32 = 701;
 const DATE: u32 = 1082;
 const TIMESTAMP: u32 = 1114;
+const TIMESTAMPTZ: u32 = 1184;
 const NUMERIC: u32 = 1700;
 const UUID: u32 = 2950;
-/// Days and microseconds between 1970 and 2000, and the days of the years 1 to 9999, which Python
-/// has as well.
-const EPOCH_DAYS: i128 = 10_957;
-const EPOCH_US: i128 = 946_684_800_000_000;
-const DAYS: std::ops::RangeInclusive<i128> = -719_162..=2_932_896;
-const DAY_US: i128 = 86_400_000_000;
 /// Digits of decimals that are read here.
 const MOST_DIGITS: usize = 36;
 
 impl FromPyObject<'_, '_> for Kind {
     type Error = PyErr;
 
-    /// The name of Python's type, or how many digits a decimal has behind the point.
+    /// A name, how many digits a decimal has behind the point, or how long a text is.
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if let Ok(scale) = object.extract::<u8>() {
             return Ok(Self::Decimal(scale));
+        }
+        if let Ok((longest, padded)) = object.extract::<(usize, bool)>() {
+            return Ok(Self::Short(longest, padded));
         }
         Ok(match object.extract::<String>()?.as_str() {
             "int" => Self::Whole,
@@ -56,6 +59,7 @@ impl FromPyObject<'_, '_> for Kind {
             "UUID" => Self::Uuid,
             "date" => Self::Date,
             "datetime" => Self::Moment,
+            "moment" => Self::MomentOfZone,
             "float" => Self::Double,
             _ => return Err(PyValueError::new_err("no kind of values")),
         })
@@ -78,6 +82,9 @@ impl Given<'_> {
             },
             Self::Python(values) => {
                 let given = values.get(at)?;
+                if let (Kind::Short(longest, padded), Raw::Text(text)) = (kind, given) {
+                    return short(text, longest, padded);
+                }
                 let fits = match (kind, given) {
                     (_, Raw::Null)
                     | (Kind::Whole, Raw::Whole(_))
@@ -91,6 +98,20 @@ impl Given<'_> {
             }
         }
     }
+}
+
+/// A value in its text form, of the type that a kind is of; a whole number has none of its own.
+pub(crate) fn text_value(kind: Kind, text: &str) -> Option<Raw> {
+    let type_ = match kind {
+        Kind::Text => TEXTS[0],
+        Kind::Uuid => UUID,
+        Kind::Date => DATE,
+        Kind::Moment => TIMESTAMP,
+        Kind::MomentOfZone => TIMESTAMPTZ,
+        Kind::Decimal(_) => NUMERIC,
+        _ => return None,
+    };
+    value(kind, type_, 0, text.as_bytes())
 }
 
 /// A value of a type, in its text (0) or binary (1) form.
@@ -108,6 +129,11 @@ fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
             let text = std::str::from_utf8(bytes).ok()?;
             (!text.contains('\0')).then(|| Raw::Text(text.to_owned()))
         }
+        (Kind::Short(longest, padded), _, _)
+            if TEXTS.contains(&type_) || (padded && type_ == BPCHAR) =>
+        {
+            short(std::str::from_utf8(bytes).ok()?, longest, padded)
+        }
         (Kind::Bytes, BYTEA, 1) => Some(Raw::Bytes(bytes.to_owned())),
         (Kind::Bytes, BYTEA, 0) => hex(bytes.strip_prefix(b"\\x")?).map(Raw::Bytes),
         (Kind::Uuid, UUID, 1) => (bytes.len() == 16).then(|| Raw::Bytes(bytes.to_owned())),
@@ -115,22 +141,33 @@ fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
         (Kind::Double, FLOAT8, 1) => Some(Raw::Double(f64::from_be_bytes(bytes.try_into().ok()?))),
         (Kind::Double, FLOAT8, 0) => double(bytes),
         (Kind::Date, DATE, 1) => {
-            let days = i128::from(i32::from_be_bytes(bytes.try_into().ok()?)) + EPOCH_DAYS;
-            DAYS.contains(&days).then_some(Raw::Whole(days))
+            raw_times::sent_day(i32::from_be_bytes(bytes.try_into().ok()?)).map(Raw::Whole)
         }
-        (Kind::Date, DATE, 0) => day(bytes).map(Raw::Whole),
-        (Kind::Moment, TIMESTAMP, 1) => {
-            let us = i128::from(i64::from_be_bytes(bytes.try_into().ok()?)) + EPOCH_US;
-            DAYS.contains(&us.div_euclid(DAY_US))
-                .then_some(Raw::Whole(us))
+        (Kind::Date, DATE, 0) => raw_times::day(bytes).map(Raw::Whole),
+        (Kind::Moment, TIMESTAMP, 1) | (Kind::MomentOfZone, TIMESTAMPTZ, 1) => {
+            raw_times::sent_moment(i64::from_be_bytes(bytes.try_into().ok()?)).map(Raw::Whole)
         }
-        (Kind::Moment, TIMESTAMP, 0) => moment(bytes).map(Raw::Whole),
+        (Kind::Moment, TIMESTAMP, 0) => raw_times::moment(bytes).map(Raw::Whole),
+        (Kind::MomentOfZone, TIMESTAMPTZ, 0) => raw_times::moment_of_zone(bytes).map(Raw::Whole),
+        (Kind::Decimal(scale), 20 | 21 | 23, _) => {
+            let value = i128::from(integer(bytes, format, type_)?);
+            let unit = 10_i128.checked_pow(scale.into())?;
+            value.checked_mul(unit).map(Raw::Whole)
+        }
         (Kind::Decimal(scale), NUMERIC, 1) => {
             decimal(numeric_text(bytes).ok()?.as_bytes(), scale).map(Raw::Whole)
         }
         (Kind::Decimal(scale), NUMERIC, 0) => decimal(bytes, scale).map(Raw::Whole),
         _ => None,
     }
+}
+
+/// A text of at most so many characters, filled up or not.
+fn short(text: &str, longest: usize, padded: bool) -> Option<Raw> {
+    let count = text.chars().count();
+    (count <= longest && !text.contains('\0')).then_some(())?;
+    let blanks = if padded { longest - count } else { 0 };
+    Some(Raw::Text(format!("{text}{}", " ".repeat(blanks))))
 }
 
 /// A whole number of a type.
@@ -214,57 +251,6 @@ fn decimal(bytes: &[u8], scale: u8) -> Option<i128> {
     })
 }
 
-/// `YYYY-MM-DD`, in days since 1970.
-fn day(bytes: &[u8]) -> Option<i128> {
-    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *bytes else {
-        return None;
-    };
-    let year = number(&[y1, y2, y3, y4])?;
-    let (month, day) = (number(&[m1, m2])?, number(&[d1, d2])?);
-    (year >= 1 && (1..=12).contains(&month)).then_some(())?;
-    let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    let last = match month {
-        2 => 28 + i128::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    (1..=last).contains(&day).then_some(())?;
-    // Years begin in March, so that the day of a leap year is the last one.
-    let (shifted, at) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let of_year = (153 * at + 2) / 5 + day - 1;
-    Some(shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_year - 719_468)
-}
-
-/// `YYYY-MM-DD HH:MM:SS[.ffffff]`, in microseconds since 1970.
-fn moment(bytes: &[u8]) -> Option<i128> {
-    let (date, time) = bytes.split_at_checked(10)?;
-    let [b' ' | b'T', h1, h2, b':', m1, m2, b':', s1, s2, fraction @ ..] = time else {
-        return None;
-    };
-    let (hour, minute) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?);
-    let second = number(&[*s1, *s2])?;
-    (hour < 24 && minute < 60 && second < 60).then_some(())?;
-    let micros = match fraction {
-        [] => 0,
-        [b'.', digits @ ..] if (1..=6).contains(&digits.len()) => {
-            number(digits)? * 10_i128.pow(6 - digits.len() as u32)
-        }
-        _ => return None,
-    };
-    let seconds = (hour * 60 + minute) * 60 + second;
-    Some(day(date)? * DAY_US + seconds * 1_000_000 + micros)
-}
-
-fn number(digits: &[u8]) -> Option<i128> {
-    is_digits(digits).then_some(())?;
-    let value = digits.iter();
-    Some(value.fold(0, |value, digit| value * 10 + i128::from(digit - b'0')))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,51 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn days_are_counted() {
-        let days = |text| whole(Kind::Date, DATE, text);
-        assert_eq!(days("1970-01-01"), Some(0));
-        assert_eq!(days("2000-02-29"), Some(11_016));
-        assert_eq!(days("0001-01-01"), Some(*DAYS.start()));
-        assert_eq!(days("9999-12-31"), Some(*DAYS.end()));
-        for wrong in [
-            "1900-02-29",
-            "2001-13-01",
-            "2001-00-10",
-            "2001-1-1",
-            "today",
-            "2001-04-31",
-        ] {
-            assert_eq!(days(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn each_day_follows_the_last() {
-        let mut before = None;
-        for year in 1890..2110 {
-            for month in 1..=12 {
-                for day_ in 1..=31 {
-                    let text = format!("{year:04}-{month:02}-{day_:02}");
-                    if let Some(days) = day(text.as_bytes()) {
-                        assert!(before.is_none_or(|last: i128| last + 1 == days), "{text}");
-                        before = Some(days);
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn moments_and_decimals_are_read() {
-        let us = |text| whole(Kind::Moment, TIMESTAMP, text);
-        assert_eq!(us("1970-01-01 00:00:01.5"), Some(1_500_000));
-        assert_eq!(us("1969-12-31 23:59:59"), Some(-1_000_000));
-        assert_eq!(us("1970-01-01 24:00:00"), None);
-        assert_eq!(us("1970-01-01 00:00:01+02"), None);
+    fn decimals_are_read() {
         let cents = |text| whole(Kind::Decimal(2), NUMERIC, text);
         assert_eq!(cents("12.5"), Some(1250));
         assert_eq!(cents("-0.07"), Some(-7));
         assert_eq!(cents("3"), Some(300));
+        assert_eq!(whole(Kind::Decimal(2), 20, "-12"), Some(-1200));
         for wrong in ["1.234", "1e3", ".5", "1.", "NaN", "", "-", "+1", " 1"] {
             assert_eq!(cents(wrong), None, "{wrong}");
         }
@@ -334,6 +281,23 @@ mod tests {
         assert_eq!(integer(b"2147483648", 0, 23), None);
         assert_eq!(integer(&[0, 0, 1], 1, 23), None);
         assert_eq!(integer(b"", 0, 20), None);
+    }
+
+    #[test]
+    fn texts_have_their_length() {
+        let of = |padded, type_, text: &str| {
+            let kind = Kind::Short(3, padded);
+            match value(kind, type_, 0, text.as_bytes()) {
+                Some(Raw::Text(text)) => Some(text),
+                _ => None,
+            }
+        };
+        assert_eq!(of(false, 1043, "äö").as_deref(), Some("äö"));
+        assert_eq!(of(true, BPCHAR, "äö").as_deref(), Some("äö "));
+        assert_eq!(of(true, 25, "").as_deref(), Some("   "));
+        assert_eq!(of(false, BPCHAR, "a"), None);
+        assert_eq!(of(true, 25, "abc "), None);
+        assert_eq!(of(false, 25, "a\0"), None);
     }
 
     #[test]
