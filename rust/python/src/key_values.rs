@@ -4,21 +4,17 @@
 use crate::raw::Raw;
 use crate::raw_messages::{text_value, Given, Kind};
 use arrow_array::ArrayRef;
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
 /// What a domain's values are read as, and what they are in Arrow; None of a domain whose values
 /// are not taken so.
 fn of_domain(domain: &str) -> Option<(Kind, DataType)> {
-    let moment = |zone| DataType::Timestamp(TimeUnit::Microsecond, zone);
     Some(match domain {
         "int" => (Kind::Whole, DataType::Int64),
         "text" => (Kind::Text, DataType::Utf8),
         "uuid" => (Kind::Uuid, DataType::FixedSizeBinary(16)),
-        "date" => (Kind::Date, DataType::Date32),
-        "ts" => (Kind::Moment, moment(None)),
-        "tstz" => (Kind::MomentOfZone, moment(Some("UTC".into()))),
         _ => {
             let (scale, width) = match domain.strip_prefix("big") {
                 Some(rest) => (rest.strip_prefix("dec")?, 38),

@@ -105,9 +105,6 @@ pub(crate) fn text_value(kind: Kind, text: &str) -> Option<Raw> {
     let type_ = match kind {
         Kind::Text => TEXTS[0],
         Kind::Uuid => UUID,
-        Kind::Date => DATE,
-        Kind::Moment => TIMESTAMP,
-        Kind::MomentOfZone => TIMESTAMPTZ,
         Kind::Decimal(_) => NUMERIC,
         _ => return None,
     };
@@ -224,7 +221,7 @@ fn double(bytes: &[u8]) -> Option<Raw> {
 }
 
 /// `-?digits[.digits]` with at most so many digits behind the point, without that.
-fn decimal(bytes: &[u8], scale: u8) -> Option<i128> {
+pub(crate) fn decimal(bytes: &[u8], scale: u8) -> Option<i128> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let point = digits.iter().position(|&byte| byte == b'.');
     let (whole, fraction) = match point {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -87,9 +86,7 @@ def _written(value: object) -> str | None:
         return value if lexer.is_open_text(value) else None
     if type(value) is Decimal:
         return f"{value:f}" if value.is_finite() else None
-    if type(value) is datetime:
-        return value.isoformat(" ")
-    return str(value) if type(value) in (UUID, date) else None
+    return str(value) if type(value) is UUID else None
 
 
 def whole_number(text: str) -> int | None:

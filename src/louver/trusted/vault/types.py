@@ -127,7 +127,7 @@ _CODE_DOMAINS = {
     "VARCHAR": "text", "BLOB": "blob", "UUID": "uuid",
 }  # fmt: skip
 _WIDE = ("int128", "uint128", "text", "blob", "uuid")
-_AS_WRITTEN = ("int", "text", "uuid", "date", "ts", "tstz")
+_AS_WRITTEN = ("int", "text", "uuid")
 UNORDERED = ("uuid", "blob")
 """Domains that have no order codes."""
 
