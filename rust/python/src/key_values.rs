@@ -21,13 +21,9 @@ fn of_domain(domain: &str) -> Option<(Kind, DataType)> {
                 None => (domain.strip_prefix("dec")?, 18),
             };
             let scale: u8 = scale.parse().ok()?;
-            let fits = scale <= width;
-            fits.then(|| {
-                (
-                    Kind::Decimal(scale),
-                    DataType::Decimal128(width, scale as i8),
-                )
-            })?
+            (scale <= width).then_some(())?;
+            let data_type = DataType::Decimal128(width, i8::try_from(scale).ok()?);
+            (Kind::Decimal(scale), data_type)
         }
     })
 }
