@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -22,12 +23,13 @@ from tests.postgres import servers
 
 _TABLES = (
     "CREATE TABLE a (id bigint PRIMARY KEY, n integer, s text, m numeric(12,2), v varchar(9),"
-    " d date, t timestamp, o boolean, u uuid, f double precision)",
+    " d date, t timestamp, o boolean, u uuid, f double precision, c char(4), z timestamptz)",
     "CREATE TABLE b (id bigint PRIMARY KEY, a_id bigint, w smallint, s text)",
     "INSERT INTO a SELECT i, i % 7, 's' || i % 5, i / 4.0, 'v' || i % 3,"
     " date '2024-02-28' + i::int, timestamp '2024-01-01 00:00:00.5' + i * interval '1 hour',"
     " i % 2 = 0,"
-    " ('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid, i / 3.0"
+    " ('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid, i / 3.0,"
+    " 'c' || i % 3, timestamptz '2024-01-01 00:00+00' + i * interval '1 hour'"
     " FROM generate_series(1, 200) AS g(i)",
     "INSERT INTO a (id) SELECT i FROM generate_series(201, 210) AS g(i)",
     "INSERT INTO b SELECT i, i % 40, i % 9, 'b' || i % 4 FROM generate_series(1, 300) AS g(i)",
@@ -37,6 +39,7 @@ _VALUES: dict[str, tuple[object, ...]] = {
     "s": ("s1", "s2", "", "ä'\\", None, "S1"),
     "m": ("1.5", "12.25", 3, "1e1", "0.001"),
     "d": ("2024-03-01", "2024-3-5", "01/03/2024", "infinity", None),
+    "z": ("2024-01-03 12:00:00+02", datetime(2024, 1, 2, tzinfo=UTC), "2024-01-02", None),
 }
 
 
@@ -56,7 +59,8 @@ class _Drawn:
             return "'" + str(value).replace("'", "''") + "'"
         self.values.append(value)
         form = "%s" if not isinstance(value, int) else self._one("%s", "%b")
-        return {"d": f"{form}::date", "m": f"{form}::numeric", "s": f"{form}::text"}.get(kind, form)
+        cast = {"d": "date", "m": "numeric", "s": "text", "z": "timestamptz"}.get(kind)
+        return f"{form}::{cast}" if cast else form
 
     def _number(self) -> str:
         self.values.append(self._draw.choice((1, 2, 7, 300, 70_000, 1 << 40)))
@@ -71,7 +75,9 @@ class _Drawn:
             "round(x.m, 1)", f"{self._number()}::numeric / {self._number()}::numeric",
             f"{self._number()}::bigint << 20", f"{self._number()}::int", f"abs({self._number()})",
             f"sqrt({self._number()})", f"x.n / {self._number()}", "x.t::date",
-            "md5(x.s)", "x.n::text", "to_char(x.d, 'YY')",
+            "md5(x.s)", "x.n::text", "to_char(x.d, 'YY')", "x.c", "x.z", "coalesce(x.c, x.v)",
+            "CASE WHEN x.o THEN x.c ELSE x.v END", "x.c || '!'", "length(x.c)", "x.c::text",
+            "x.z::date", "coalesce(x.v, x.c)", "x.c = x.v", "nullif(x.c, x.v)", "x.z - x.z",
         )  # fmt: skip
 
     def _condition(self) -> str:
@@ -81,10 +87,16 @@ class _Drawn:
             f"x.d >= {self._value('d')}", f"x.v LIKE {self._value('s')}", "x.s < 's3'",
             "EXISTS (SELECT 1 FROM b WHERE b.a_id = x.id AND w > 3)", f"x.n <> {self._value('n')}",
             "x.id IN (SELECT a_id FROM b WHERE s = 'b1')", "x.s IS DISTINCT FROM 's1'",
+            "x.c = 'c1'", "x.c IN ('c1', 'c2  ')", "x.c LIKE 'c1%%'", "x.v = x.c", "x.c < 'c2'",
+            f"x.c = {self._value('s')}", f"x.z > {self._value('z')}", "x.z = x.t", "x.c <> x.s",
+            "x.c = (SELECT max(c) FROM a)", "x.c = ANY(ARRAY['c1', 'c2'])", "x.z > x.d",
         )  # fmt: skip
 
     def text(self) -> str:
-        source = "a AS x"
+        source = self._one(
+            "a AS x", "a AS x", "(SELECT * FROM a WHERE n < 5) AS x",
+            "(SELECT id, n, s, o, m FROM a ORDER BY id DESC LIMIT 50) AS x",
+        )  # fmt: skip
         if self._joined:
             source = self._one(
                 "(a x JOIN b y ON x.id = y.a_id) AS x(id, n, s)", "a AS x (id, n, s, m, v, d)",
@@ -103,8 +115,11 @@ class _Drawn:
             tail = f" GROUP BY {key}{tail}"
         else:
             items = self._one(
-                "*", "x.*", ", ".join(self._scalar() for _ in range(3)), "DISTINCT x.n"
-            )
+                "*", "x.*", ", ".join(self._scalar() for _ in range(3)), "DISTINCT x.n",
+                "count(DISTINCT x.c), min(x.z), max(x.d), sum(x.m)", "DISTINCT x.c",
+            )  # fmt: skip
+            if not self._joined and not items.startswith(("DISTINCT", "count")):
+                tail = self._one("", " ORDER BY x.id DESC LIMIT 7", " ORDER BY x.m, x.id OFFSET 9")
         parts = (self._condition() for _ in range(self._draw.randint(0, 3)))
         where = self._one(" AND ", " OR ").join(parts)
         where = f" WHERE {where}" if where else ""
@@ -180,7 +195,15 @@ _KNOWN = (
     ("SELECT relname FROM pg_class", False), ("SELECT generate_series(1, 3)", False),
     ("SELECT n, row_number() OVER () FROM a", False), ("TABLE a", False),
     ("WITH x AS (SELECT n FROM a) SELECT n FROM x", False), ("VALUES (1)", False),
-    ("SELECT d FROM p", False), ("SELECT j FROM p", False), ("SELECT t FROM p", False),
+    ("SELECT d FROM p", False), ("SELECT j FROM p", False), ("SELECT t FROM p", True),
+    ("SELECT id FROM p WHERE t > $1", True), ("SELECT c FROM p WHERE c = 'x'", True),
+    ("SELECT c FROM p WHERE v = c", False), ("SELECT coalesce(v, c) FROM p", False),
+    ("SELECT CASE WHEN id > 1 THEN c ELSE v END FROM p", False),
+    ("SELECT p.id FROM p JOIN a USING (id) JOIN b ON b.a_id = a.id", True),
+    ("SELECT n FROM (SELECT n, id FROM a WHERE s = 'x') AS x WHERE id = $1", True),
+    ("SELECT c FROM p ORDER BY c", False), ("SELECT max(c) FROM p", False),
+    ("SELECT x.n FROM (SELECT now() AS n FROM a) AS x", False), ("SELECT t::date FROM p", False),
+    ("SELECT x.n FROM (SELECT n FROM of_a) AS x", False), ("SELECT t = d2 FROM p", False),
     ("SELECT n FROM a UNION SELECT n FROM a", False), ("SELECT current_date", False),
     ("SELECT i FROM a AS x(i)", False), ("SELECT x.n FROM a AS x", True),
     ("SELECT a.n FROM a JOIN b ON a.id = b.a_id JOIN e2 ON e2.id = a.id", True),
@@ -203,13 +226,18 @@ def test_no_other_query_is_passed_on() -> None:
             "CREATE TABLE b (a_id bigint, w integer)", "CREATE TABLE e2 (id bigint)",
             "CREATE VIEW of_a AS SELECT n FROM a",
             "CREATE TABLE e (id bigint ENC PRIMARY KEY, k text)", "CREATE DOMAIN dom AS integer",
-            "CREATE TABLE p (d dom, j jsonb, t timestamptz)",
+            "CREATE TABLE p (id bigint, d dom, j jsonb, t timestamptz, c char(3), v varchar(3),"
+            " d2 date)",
             "CREATE FUNCTION mine(x integer) RETURNS integer IMMUTABLE RETURN x",
         ):  # fmt: skip
             client.run(client.prepare(sql, []), [], [], [])
         for sql, passes in _KNOWN:
             prepared = client.prepare(sql, [])
-            values = [b"1"] * len(prepared.parameters)
+            of_time = 1184
+            values = [
+                b"2024-01-01 00:00+00" if type_ == of_time else b"1"
+                for type_ in prepared.parameters
+            ]
             for _ in range(2):
                 with suppress(Failed):
                     client.run(prepared, values, [0] * len(values), [])

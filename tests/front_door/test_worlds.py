@@ -36,7 +36,7 @@ _WAYS = (
     (f"INSERT INTO t VALUES ({_MARKS})", " ".join([*TYPES, "P"]), ""),
     ("UPDATE t SET n = %s WHERE id = %s", "n id", "Write"),
     ("UPDATE t SET n = n + 1, p = %s WHERE id = %s", "P id", "Write"),
-    ("UPDATE t SET m = %s, d = %s, u = %s WHERE id = %s", "m d u id", ""),
+    ("UPDATE t SET m = %s, d = %s, u = %s WHERE id = %s", "m d u id", "Write"),
     ("UPDATE t SET p = p + 1 WHERE id = %s", "id", "Write"),
     ("UPDATE t SET id = %s WHERE id = %s", "id id", "Write"),
     ("DELETE FROM t WHERE id = %s", "id", "Write"),

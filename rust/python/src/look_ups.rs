@@ -3,20 +3,23 @@
 use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{to_python, PyType};
+use crate::key_values;
 use crate::keyring::KeyRing;
 use crate::postgres_replies::Reply;
 use crate::raw_values;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
-use arrow_schema::Field;
+use arrow_array::{Array, ArrayRef, Decimal128Array};
+use arrow_schema::{DataType, Field};
+use louver_postgres::texts::decimal;
 use louver_trusted::{AnswerColumn, Key, Tag};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
+const OTHER: &str = "an answer with other columns";
 /// More rows than these are opened without the interpreter's lock.
 const FEW: usize = 64;
 
@@ -130,8 +133,12 @@ impl LookUp {
 
     /// The row ids of an answer and behind them its columns, in the order in which they are opened.
     pub(crate) fn columns(&self, reply: &Reply) -> Result<Vec<ArrayRef>, &'static str> {
-        let all = self.positions(reply)?.iter();
-        Ok(all.map(|&at| &reply.columns[at]).cloned().collect())
+        let (row_ids, all) = self.positions(reply)?.split_first().ok_or(OTHER)?;
+        let mut columns = vec![Arc::clone(&reply.columns[*row_ids])];
+        for (&at, field) in all.iter().zip(&self.fields) {
+            columns.push(numbers(&reply.columns[at], field.data_type()).ok_or(OTHER)?);
+        }
+        Ok(columns)
     }
 
     /// The same, opened, of the rows that have one of the tags of every key.
@@ -150,7 +157,6 @@ impl LookUp {
 
     /// Where the row ids and the columns are: as in the first answer, or it is another one.
     fn positions(&self, reply: &Reply) -> Result<&[usize], &'static str> {
-        const OTHER: &str = "an answer with other columns";
         if self.order.get().is_none() {
             let known: Vec<String> = reply.names().map(str::to_owned).collect();
             let of_name = |name: &String| {
@@ -167,6 +173,22 @@ impl LookUp {
         }
         Ok(positions)
     }
+}
+
+/// A column, of which a server's numeric is a text still; None where one is no such number.
+fn numbers(column: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
+    let (DataType::Decimal128(width, scale), Some(texts)) = (wanted, column.as_string_opt::<i32>())
+    else {
+        return Some(Arc::clone(column));
+    };
+    let digits = u8::try_from(*scale).ok()?;
+    let number = |text: Option<&str>| match text {
+        None => Some(None),
+        Some(text) => decimal(text.as_bytes(), digits).map(Some),
+    };
+    let numbers = texts.iter().map(number).collect::<Option<Vec<_>>>()?;
+    let numbers = Decimal128Array::from(numbers).with_precision_and_scale(*width, *scale);
+    Some(Arc::new(numbers.ok()?))
 }
 
 /// The tag of a key by the values of its columns.
@@ -249,24 +271,9 @@ fn columns_of(key: &Key, values: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<Arr
     if values.len() != key.domains.len() {
         return Err(PyValueError::new_err("a value for each column of a key"));
     }
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(key.domains.len());
-    for (domain, value) in key.domains.iter().zip(values.iter()) {
-        let of_number = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
-        if domain == "int" && of_number {
-            let Ok(number) = value.extract::<i64>() else {
-                return Ok(None);
-            };
-            columns.push(Arc::new(Int64Array::from(vec![number])));
-        } else if domain == "text" && value.is_instance_of::<PyString>() {
-            let Ok(text) = value.extract::<String>() else {
-                return Ok(None);
-            };
-            columns.push(Arc::new(StringArray::from(vec![text])));
-        } else {
-            return Ok(None);
-        }
-    }
-    Ok(Some(columns))
+    let pairs = key.domains.iter().zip(values.iter());
+    let columns = pairs.map(|(domain, value)| key_values::of_python(domain, &value));
+    Ok(columns.collect())
 }
 
 pub(crate) fn uuid(tag: &Tag) -> String {

@@ -10,7 +10,7 @@ use louver_proxy::{
     Values, Way,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// One client's engine: an object of Python's.

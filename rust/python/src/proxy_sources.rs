@@ -1,15 +1,14 @@
 //! The values of keys that rows are looked up by: of a statement's parameters, or numbers of its
 //! text.
 
+use crate::key_values;
 use crate::keyring::KeyRing;
 use crate::look_ups::{tag_of, LookUp};
-use crate::raw::Raw;
-use crate::raw_messages::{Given, Kind};
-use arrow_array::{ArrayRef, Int64Array, StringArray};
+use crate::raw_messages::Given;
+use arrow_array::ArrayRef;
 use louver_trusted::{Key, Tag};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::sync::Arc;
 
 /// What a value of a key is: a parameter with the type that it has and its limits, or a constant.
 enum Source {
@@ -73,27 +72,10 @@ impl Sources {
 
 /// A value of a key's column; None of any that the column does not take as it is.
 fn column_of(domain: &str, source: &Source, given: &Given<'_>) -> Option<ArrayRef> {
-    let (at, type_, limits) = match source {
-        Source::Number(value) if domain == "int" => {
-            return Some(Arc::new(Int64Array::from(vec![*value])));
+    match source {
+        Source::Number(value) => key_values::of_number(domain, *value),
+        Source::Parameter { at, type_, limits } => {
+            key_values::of_given(domain, given, (*at, *type_, *limits))
         }
-        Source::Number(_) => return None,
-        Source::Parameter { at, type_, limits } => (*at, *type_, *limits),
-    };
-    match domain {
-        "int" => {
-            let Raw::Whole(value) = given.value(at, Kind::Whole, type_)? else {
-                return None;
-            };
-            let value = i64::try_from(value).ok()?;
-            let (least, most) = limits.unwrap_or((i64::MIN, i64::MAX));
-            (least..=most).contains(&value).then_some(())?;
-            Some(Arc::new(Int64Array::from(vec![value])))
-        }
-        "text" => match given.value(at, Kind::Text, type_)? {
-            Raw::Text(text) => Some(Arc::new(StringArray::from(vec![text]))),
-            _ => None,
-        },
-        _ => None,
     }
 }

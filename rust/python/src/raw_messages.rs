@@ -3,8 +3,9 @@
 //! which the local engine reads.
 
 use crate::raw::Raw;
+use crate::raw_times;
 use louver_postgres::decoders::numeric_text;
-use louver_postgres::texts::{self, day, decimal, hex, moment, uuid, DAYS, DAY_US};
+use louver_postgres::texts::{self, day, decimal, hex, moment, uuid};
 use louver_proxy::Values;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,10 +16,13 @@ pub(crate) enum Kind {
     Whole,
     Truth,
     Text,
+    /// Of at most so many characters, which blanks fill up where it says so.
+    Short(usize, bool),
     Bytes,
     Uuid,
     Date,
     Moment,
+    MomentOfZone,
     Double,
     /// With so many digits behind the point.
     Decimal(u8),
@@ -27,22 +31,24 @@ pub(crate) enum Kind {
 const BOOL: u32 = 16;
 const BYTEA: u32 = 17;
 const TEXTS: [u32; 2] = [25, 1043];
+const BPCHAR: u32 = 1042;
 const FLOAT8: u32 = 701;
 const DATE: u32 = 1082;
 const TIMESTAMP: u32 = 1114;
+const TIMESTAMPTZ: u32 = 1184;
 const NUMERIC: u32 = 1700;
 const UUID: u32 = 2950;
-/// Days and microseconds between 1970 and 2000.
-const EPOCH_DAYS: i128 = 10_957;
-const EPOCH_US: i128 = 946_684_800_000_000;
 
 impl FromPyObject<'_, '_> for Kind {
     type Error = PyErr;
 
-    /// The name of Python's type, or how many digits a decimal has behind the point.
+    /// A name, how many digits a decimal has behind the point, or how long a text is.
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if let Ok(scale) = object.extract::<u8>() {
             return Ok(Self::Decimal(scale));
+        }
+        if let Ok((longest, padded)) = object.extract::<(usize, bool)>() {
+            return Ok(Self::Short(longest, padded));
         }
         Ok(match object.extract::<String>()?.as_str() {
             "int" => Self::Whole,
@@ -52,6 +58,7 @@ impl FromPyObject<'_, '_> for Kind {
             "UUID" => Self::Uuid,
             "date" => Self::Date,
             "datetime" => Self::Moment,
+            "moment" => Self::MomentOfZone,
             "float" => Self::Double,
             _ => return Err(PyValueError::new_err("no kind of values")),
         })
@@ -74,6 +81,9 @@ impl Given<'_> {
             },
             Self::Python(values) => {
                 let given = values.get(at)?;
+                if let (Kind::Short(longest, padded), Raw::Text(text)) = (kind, given) {
+                    return short(text, longest, padded);
+                }
                 let fits = match (kind, given) {
                     (_, Raw::Null)
                     | (Kind::Whole, Raw::Whole(_))
@@ -87,6 +97,17 @@ impl Given<'_> {
             }
         }
     }
+}
+
+/// A value in its text form, of the type that a kind is of; a whole number has none of its own.
+pub(crate) fn text_value(kind: Kind, text: &str) -> Option<Raw> {
+    let type_ = match kind {
+        Kind::Text => TEXTS[0],
+        Kind::Uuid => UUID,
+        Kind::Decimal(_) => NUMERIC,
+        _ => return None,
+    };
+    value(kind, type_, 0, text.as_bytes())
 }
 
 /// A value of a type, in its text (0) or binary (1) form.
@@ -104,6 +125,11 @@ fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
             let text = std::str::from_utf8(bytes).ok()?;
             (!text.contains('\0')).then(|| Raw::Text(text.to_owned()))
         }
+        (Kind::Short(longest, padded), _, _)
+            if TEXTS.contains(&type_) || (padded && type_ == BPCHAR) =>
+        {
+            short(std::str::from_utf8(bytes).ok()?, longest, padded)
+        }
         (Kind::Bytes, BYTEA, 1) => Some(Raw::Bytes(bytes.to_owned())),
         (Kind::Bytes, BYTEA, 0) => hex(bytes.strip_prefix(b"\\x")?).map(Raw::Bytes),
         (Kind::Uuid, UUID, 1) => (bytes.len() == 16).then(|| Raw::Bytes(bytes.to_owned())),
@@ -111,22 +137,33 @@ fn value(kind: Kind, type_: u32, format: i16, bytes: &[u8]) -> Option<Raw> {
         (Kind::Double, FLOAT8, 1) => Some(Raw::Double(f64::from_be_bytes(bytes.try_into().ok()?))),
         (Kind::Double, FLOAT8, 0) => texts::double(bytes).map(Raw::Double),
         (Kind::Date, DATE, 1) => {
-            let days = i128::from(i32::from_be_bytes(bytes.try_into().ok()?)) + EPOCH_DAYS;
-            DAYS.contains(&days).then_some(Raw::Whole(days))
+            raw_times::sent_day(i32::from_be_bytes(bytes.try_into().ok()?)).map(Raw::Whole)
         }
         (Kind::Date, DATE, 0) => day(bytes).map(Raw::Whole),
-        (Kind::Moment, TIMESTAMP, 1) => {
-            let us = i128::from(i64::from_be_bytes(bytes.try_into().ok()?)) + EPOCH_US;
-            DAYS.contains(&us.div_euclid(DAY_US))
-                .then_some(Raw::Whole(us))
+        (Kind::Moment, TIMESTAMP, 1) | (Kind::MomentOfZone, TIMESTAMPTZ, 1) => {
+            raw_times::sent_moment(i64::from_be_bytes(bytes.try_into().ok()?)).map(Raw::Whole)
         }
         (Kind::Moment, TIMESTAMP, 0) => moment(bytes).map(Raw::Whole),
+        (Kind::MomentOfZone, TIMESTAMPTZ, 0) => texts::zoned(bytes).map(Raw::Whole),
+        (Kind::Decimal(scale), 20 | 21 | 23, _) => {
+            let value = i128::from(integer(bytes, format, type_)?);
+            let unit = 10_i128.checked_pow(scale.into())?;
+            value.checked_mul(unit).map(Raw::Whole)
+        }
         (Kind::Decimal(scale), NUMERIC, 1) => {
             decimal(numeric_text(bytes).ok()?.as_bytes(), scale).map(Raw::Whole)
         }
         (Kind::Decimal(scale), NUMERIC, 0) => decimal(bytes, scale).map(Raw::Whole),
         _ => None,
     }
+}
+
+/// A text of at most so many characters, filled up or not.
+fn short(text: &str, longest: usize, padded: bool) -> Option<Raw> {
+    let count = text.chars().count();
+    (count <= longest && !text.contains('\0')).then_some(())?;
+    let blanks = if padded { longest - count } else { 0 };
+    Some(Raw::Text(format!("{text}{}", " ".repeat(blanks))))
 }
 
 /// A whole number of a type.
@@ -160,51 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn days_are_counted() {
-        let days = |text| whole(Kind::Date, DATE, text);
-        assert_eq!(days("1970-01-01"), Some(0));
-        assert_eq!(days("2000-02-29"), Some(11_016));
-        assert_eq!(days("0001-01-01"), Some(*DAYS.start()));
-        assert_eq!(days("9999-12-31"), Some(*DAYS.end()));
-        for wrong in [
-            "1900-02-29",
-            "2001-13-01",
-            "2001-00-10",
-            "2001-1-1",
-            "today",
-            "2001-04-31",
-        ] {
-            assert_eq!(days(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn each_day_follows_the_last() {
-        let mut before = None;
-        for year in 1890..2110 {
-            for month in 1..=12 {
-                for day_ in 1..=31 {
-                    let text = format!("{year:04}-{month:02}-{day_:02}");
-                    if let Some(days) = day(text.as_bytes()) {
-                        assert!(before.is_none_or(|last: i128| last + 1 == days), "{text}");
-                        before = Some(days);
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn moments_and_decimals_are_read() {
-        let us = |text| whole(Kind::Moment, TIMESTAMP, text);
-        assert_eq!(us("1970-01-01 00:00:01.5"), Some(1_500_000));
-        assert_eq!(us("1969-12-31 23:59:59"), Some(-1_000_000));
-        assert_eq!(us("1970-01-01 24:00:00"), None);
-        assert_eq!(us("1970-01-01 00:00:01+02"), None);
+    fn decimals_are_read() {
         let cents = |text| whole(Kind::Decimal(2), NUMERIC, text);
         assert_eq!(cents("12.5"), Some(1250));
         assert_eq!(cents("-0.07"), Some(-7));
         assert_eq!(cents("3"), Some(300));
+        assert_eq!(whole(Kind::Decimal(2), 20, "-12"), Some(-1200));
         for wrong in ["1.234", "1e3", ".5", "1.", "NaN", "", "-", "+1", " 1"] {
             assert_eq!(cents(wrong), None, "{wrong}");
         }
@@ -217,6 +215,23 @@ mod tests {
         assert_eq!(integer(b"2147483648", 0, 23), None);
         assert_eq!(integer(&[0, 0, 1], 1, 23), None);
         assert_eq!(integer(b"", 0, 20), None);
+    }
+
+    #[test]
+    fn texts_have_their_length() {
+        let of = |padded, type_, text: &str| {
+            let kind = Kind::Short(3, padded);
+            match value(kind, type_, 0, text.as_bytes()) {
+                Some(Raw::Text(text)) => Some(text),
+                _ => None,
+            }
+        };
+        assert_eq!(of(false, 1043, "äö").as_deref(), Some("äö"));
+        assert_eq!(of(true, BPCHAR, "äö").as_deref(), Some("äö "));
+        assert_eq!(of(true, 25, "").as_deref(), Some("   "));
+        assert_eq!(of(false, BPCHAR, "a"), None);
+        assert_eq!(of(true, 25, "abc "), None);
+        assert_eq!(of(false, 25, "a\0"), None);
     }
 
     #[test]

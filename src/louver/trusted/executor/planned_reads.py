@@ -16,7 +16,7 @@ from louver.trusted.planner.operators import keys
 from louver.trusted.vault.catalog import Catalog
 from louver.trusted.vault.scheme import has_shares
 
-_CONSTANT = re.compile(r"⟪[0-9]+⟫|[0-9]+")
+_CONSTANT = re.compile(r"⟪[0-9]+⟫|[0-9]+|CAST\(⟪[0-9]+⟫ AS (?:uuid|numeric)")
 
 
 def is_look_up(catalog: Catalog, plan: Plan) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -22,11 +24,11 @@ from louver.trusted.planner.render import answer_name
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import native, scheme, schemes
 from louver.trusted.vault.catalog import Table
-from louver.trusted.vault.types import AS_WRITTEN, code_domain, is_integer, value_range
+from louver.trusted.vault.types import code_domain, is_as_written, is_integer, value_range
 from louver.untrusted.engines.engine import Replying
 from louver.wire.messages import Statement
 
-_LITERAL = re.compile(r"\(?⟪([0-9]+)⟫\)?")
+_LITERAL = re.compile(r"\(*(?:CAST\()?⟪([0-9]+)⟫(?: AS (?:uuid|numeric)\))?\)*")
 #: Values of different widths have plans of their own.
 _MOST_POINTS = 8
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
@@ -57,7 +59,7 @@ class PointRead:
         def value(position: int) -> object:
             if position >= first:
                 known = parameters[position - first]
-                return known if type(known) is int or lexer.is_open_text(known) else None
+                return known if type(known) is int else _written(known)
             return whole_number(shape.literals[position])
 
         values = [
@@ -76,6 +78,15 @@ class PointRead:
     def table(self, opened: Any) -> pa.Table:
         """Opened rows as a table, behind its columns the numbers of the rows."""
         return pa.table([*opened.arrays(), opened.row_ids()], [*self.names, ROW_ID])
+
+
+def _written(value: object) -> str | None:
+    """A value as PostgreSQL writes it; None of any that Python writes otherwise."""
+    if isinstance(value, str):
+        return value if lexer.is_open_text(value) else None
+    if type(value) is Decimal:
+        return f"{value:f}" if value.is_finite() else None
+    return str(value) if type(value) is UUID else None
 
 
 def whole_number(text: str) -> int | None:
@@ -199,7 +210,7 @@ def _key(
         return None
     columns = constant_encoding.columns_of(table, codes[0])
     domains = [code_domain(column.type) or "" for column in columns]
-    if not all(domain in AS_WRITTEN for domain in domains):
+    if not all(map(is_as_written, domains)):
         return None
     if not all(column.name in names for column in columns):
         return None

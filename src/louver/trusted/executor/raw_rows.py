@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from louver.trusted.executor import cardinality
 from louver.trusted.executor.answer import Answer
+from louver.trusted.planner.sql.postgres_types import blank_padded
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.recipes import Recipe
 from louver.trusted.vault.seen_values import MANY
-from louver.trusted.vault.types import can_share
+from louver.trusted.vault.types import can_share, decimal_scale, shifted
 from louver.trusted.vault.writers import outrun
 from louver.untrusted.engines.engine import TakesRows
 from louver.wire.messages import Statement
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from louver.trusted.executor.storage import Parts
 
 _DAY, _MOMENT, _MICROSECOND = date(1970, 1, 1), datetime(1970, 1, 1), timedelta(microseconds=1)
+_DECIMAL = "DECIMAL("
+_ZONED = _MOMENT.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +52,49 @@ class OneRow:
     answer: Answer
 
 
-def raw(value: object) -> object:
-    """A value of a column as it is stored."""
+def raw(value: object, type_: str) -> object:
+    """A value of a column as it is stored; a decimal one has numbers of any kind."""
     kind = type(value)
+    if kind is int and not type_.startswith(_DECIMAL):
+        return value
+    if kind is Decimal or type_.startswith(_DECIMAL):
+        return None if value is None else _unscaled(value, type_)
+    if kind is str:
+        width = blank_padded(type_)
+        if type_ == "UUID":
+            return UUID(cast(str, value)).bytes
+        return value if width is None else cast(str, value).ljust(width)
     if kind is date:
         return (cast(date, value) - _DAY).days
     if kind is datetime:
-        return (cast(datetime, value) - _MOMENT) // _MICROSECOND
+        moment = cast(datetime, value)
+        return (moment - (_MOMENT if moment.tzinfo is None else _ZONED)) // _MICROSECOND
     return cast(UUID, value).bytes if kind is UUID else value
+
+
+def _unscaled(value: object, type_: str) -> int:
+    return int(shifted(Decimal(cast(str, value)), decimal_scale(type_)))
 
 
 def column_of_raw(type_: pa.DataType, value: object) -> pa.Array:
     """A raw value as a column of one row."""
     bare = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
     if pa.types.is_decimal128(bare) and value is not None:
-        value = Decimal(cast(int, value)).scaleb(-bare.scale)
+        value = shifted(Decimal(cast(int, value)), -bare.scale)
     column = pa.array([value], bare)
     return column if bare is type_ else pa.ExtensionArray.from_storage(type_, column)
+
+
+def table_of(
+    field_of: Callable[[str], pa.Field], table: Table, values: Sequence[object]
+) -> pa.Table:
+    """The raw values of all declared columns as a table of one row; `field_of` gives the Arrow
+    field of a type.
+    """
+    arrays = dict[str, pa.Array]()
+    for column, value in zip(table.columns, values, strict=True):
+        arrays[column.name] = column_of_raw(field_of(column.type).type, value)
+    return pa.table(arrays)
 
 
 def fits(parts: Parts, table: Table, values: Sequence[object]) -> bool:

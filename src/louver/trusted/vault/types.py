@@ -127,8 +127,7 @@ _CODE_DOMAINS = {
     "VARCHAR": "text", "BLOB": "blob", "UUID": "uuid",
 }  # fmt: skip
 _WIDE = ("int128", "uint128", "text", "blob", "uuid")
-AS_WRITTEN = ("int", "text")
-"""Domains whose values are Python's."""
+_AS_WRITTEN = ("int", "text", "uuid")
 UNORDERED = ("uuid", "blob")
 """Domains that have no order codes."""
 
@@ -141,6 +140,11 @@ def code_domain(type_: str) -> str | None:
     if match:
         return f"{'dec' if int(match[1]) <= 18 else 'bigdec'}{match[2]}"
     return _CODE_DOMAINS.get(type_)
+
+
+def is_as_written(domain: str) -> bool:
+    """Whether the compiled module reads a domain's values as PostgreSQL writes them."""
+    return domain in _AS_WRITTEN or "dec" in domain
 
 
 def code_width(domain: str) -> int:

@@ -21,8 +21,8 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_types import own_type
 
 _MOST_TEXTS = 512
-_WIDER = {21: (23, 20), 23: (20,)}
-"""Types of whole numbers, and the wider ones."""
+_WIDER = {21: (23, 20, 1700), 23: (20, 1700), 20: (1700,)}
+"""Types of whole numbers, and the wider ones, numeric among them."""
 _TEXT = own_type("VARCHAR")
 #: PostgreSQL's names of types that an answer of Louver's own has.
 _OWN = {"VARCHAR": _TEXT, "VARCHAR[]": f"{_TEXT}[]"}

@@ -59,7 +59,8 @@ def _of_binary(data: bytes, type_: int, printed: Printed) -> object:
     if type_ == _BYTEA:
         return data
     if type_ == _UUID:
-        return UUID(bytes=data)
+        # As its text, by which a key finds its row.
+        return str(UUID(bytes=data))
     if type_ == _JSONB and data[:1] == b"\x01":
         return _of_text(data[1:].decode(), type_)
     known = _of_time(data, type_)

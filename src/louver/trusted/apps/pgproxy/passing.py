@@ -17,10 +17,12 @@ from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Table
 from louver.wire import control
 
-#: Whole numbers: a value of one of these is sent as one of another.
+#: Whole numbers: a value of one of these is sent as one of another, or as numeric.
 _WHOLE = frozenset((20, 21, 23))
+_NUMERIC = 1700
 #: Types whose texts no setting changes; of date and timestamp the server's are ISO's.
-_FIRM, _ISO = frozenset((16, 20, 21, 23, 25, 1043, 1700, 2950)), frozenset((1082, 1114))
+_FIRM = frozenset((16, 20, 21, 23, 25, 1042, 1043, 1700, 2950))
+_ISO = frozenset((1082, 1114))
 
 
 def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
@@ -53,11 +55,17 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     if sent is None:
         return None
     session, guard, constants = sent
-    columns = [
-        (column, column[3] in _FIRM or (column[3] in _ISO and wire.is_printed(column[3])))
-        for column in prepared.columns
-    ]
+    columns = [(column, _is_firm(wire, column[3])) for column in prepared.columns]
     return native.module().proxy.Pass(session, (guard, list(constants)), text, types, columns)
+
+
+def relays_texts(wire: Wire, prepared: Prepared) -> bool:
+    """Whether all columns of a query may be relayed as texts."""
+    return all(_is_firm(wire, column[3]) for column in prepared.columns or ())
+
+
+def _is_firm(wire: Wire, type_: int) -> bool:
+    return type_ in _FIRM or (type_ in _ISO and wire.is_printed(type_))
 
 
 def _parameters(given: Sequence[int], own: Sequence[int]) -> list[tuple[int, int, bool]] | None:
@@ -65,9 +73,13 @@ def _parameters(given: Sequence[int], own: Sequence[int]) -> list[tuple[int, int
     texts of that mean the same under all settings; None where one is not brought to the other.
     """
     pairs = list(zip(given, own, strict=False))
-    if len(given) != len(own) or not all(a == b or {a, b} <= _WHOLE for a, b in pairs):
+    if len(given) != len(own) or not all(a == b or _is_wider(b, a) for a, b in pairs):
         return None
     return [(a, b, b in _FIRM) for a, b in pairs]
+
+
+def _is_wider(type_: int, given: int) -> bool:
+    return given in _WHOLE and (type_ in _WHOLE or type_ == _NUMERIC)
 
 
 def _is_plain(context: Context, table: Table) -> bool:

@@ -34,7 +34,7 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     if isinstance(known.form, reading_again.Reader) and not known.form.plan.leaks:
         # Of plain columns: what is relayed need not be opened.
         passed = passing.of(context, wire, prepared)
-        if passed is not None:
+        if passed is not None and passing.relays_texts(wire, prepared):
             return passed
     # Each placeholder is one value, in the order of Bind.
     if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):

@@ -198,8 +198,8 @@ def _inserting(
     for position, (column, kind) in enumerate(pairs):
         if len(column.items) != 1:
             return None
-        parts: list[object] = [_part(column.items[0], types)]
-        terms.append((position, kind.__name__, column.required, None, parts, 0))
+        parts: list[object] = [_part(column.items[0], column.type, types)]
+        terms.append((position, kind.for_module(), column.required, None, parts, 0))
     new_row = _new_row(context, table, terms)
     if new_row is None:
         return None
@@ -231,11 +231,11 @@ def _changing(
         if term.reads_given:
             return None
         parts = [
-            names.index(part) if isinstance(part, str) else _part(part, types)
+            names.index(part) if isinstance(part, str) else _part(part, term.type, types)
             for part in term.parts()
         ]
         limits = value_range(term.type) if term.sign else None
-        kind = form.kinds[term.name].__name__
+        kind = form.kinds[term.name].for_module()
         terms.append((names.index(term.name), kind, term.required, limits, parts, term.sign))
     new_row = _new_row(context, table, terms)
     if new_row is None:
@@ -246,10 +246,11 @@ def _changing(
     return _writing(context, table, ("UPDATE", text), chosen, row)
 
 
-def _part(item: constant_rows.Item, types: Sequence[int]) -> object:
+def _part(item: constant_rows.Item, type_: str, types: Sequence[int]) -> object:
+    """A parameter with the number of its type, or a constant of a column of a type."""
     if isinstance(item, int):
         return item, types[item]
-    return (raw_rows.raw(item[0]),)
+    return (raw_rows.raw(item[0], type_),)
 
 
 def _chosen(

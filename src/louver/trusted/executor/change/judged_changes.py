@@ -27,11 +27,12 @@ from louver.trusted.executor.change import (
     simple_terms,
     statement_parts,
 )
+from louver.trusted.executor.change.column_kinds import Kind
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.local import transaction_time
 from louver.trusted.executor.local.changed_rows import Changed, Filled
-from louver.trusted.executor.raw_rows import OneRow, RawRow, column_of_raw
+from louver.trusted.executor.raw_rows import OneRow, RawRow, raw, table_of
 from louver.trusted.executor.storage import ROW_ID
 from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.split import table_scans
@@ -48,12 +49,12 @@ _MOST_ROWS = 64
 @dataclass(frozen=True, slots=True)
 class Form:
     """An UPDATE or DELETE that the engine has run, without the values of its parameters; ``terms``
-    are what it sets, none of a DELETE, ``kinds`` Python's types of the columns, and ``where`` is
+    are what it sets, none of a DELETE, ``kinds`` those of the columns, and ``where`` is
     the condition, which the server need not decide as a whole with values of other types.
     """
 
     terms: tuple[simple_terms.Term, ...]
-    kinds: Mapping[str, type]
+    kinds: Mapping[str, Kind]
     where: exp.Where | None
     #: whether a column of a key is set, whose values are compared row by row
     is_of_key: bool = False
@@ -118,19 +119,12 @@ class Form:
         fresh = [new[column.name] for column in table.columns]
         if not context.storage.takes_row(table, fresh):
             return None
-        row = RawRow(fresh, lambda: self._table(context, table, fresh))
+        row = RawRow(fresh, lambda: table_of(context.local.arrow_field, table, fresh))
         return OneRow(number, row, Answer(affected=1))
-
-    def _table(self, context: Context, table: Table, values: Sequence[object]) -> pa.Table:
-        arrays = dict[str, pa.Array]()
-        for column, value in zip(table.columns, values, strict=True):
-            type_ = context.local.arrow_field(column.type).type
-            arrays[column.name] = column_of_raw(type_, value)
-        return pa.table(arrays)
 
 
 def takes_raw(
-    terms: Sequence[simple_terms.Term], kinds: Mapping[str, type], parameters: Sequence[object]
+    terms: Sequence[simple_terms.Term], kinds: Mapping[str, Kind], parameters: Sequence[object]
 ) -> bool:
     """The same as `take` of what is stored as raw values, whose bounds are looked at behind."""
     for term in terms:
@@ -139,15 +133,16 @@ def takes_raw(
             value = parameters[part] if isinstance(part, int) else part[0]
             if value is None:
                 continue
-            if not judged_rows.is_plain(value, kinds[term.name]):
+            if not kinds[term.name].takes(value):
                 return False
-            if limits is not None and not limits[0] <= cast(int, value) <= limits[1]:
+            number = cast(int, raw(value, term.type))
+            if limits is not None and not limits[0] <= number <= limits[1]:
                 return False
     return True
 
 
 def take(
-    terms: Sequence[simple_terms.Term], kinds: Mapping[str, type], parameters: Sequence[object]
+    terms: Sequence[simple_terms.Term], kinds: Mapping[str, Kind], parameters: Sequence[object]
 ) -> bool:
     """Whether all constants of terms are stored, or added, as they are."""
     for term in terms:
@@ -155,7 +150,7 @@ def take(
             value = parameters[part] if isinstance(part, int) else part[0]
             if value is None:
                 continue
-            if not judged_rows.is_plain(value, kinds[term.name]):
+            if not kinds[term.name].takes(value):
                 return False
             # An operand is of the column's type as well.
             if known_values.array(term.type, term.field_type, [value]) is None:
@@ -233,15 +228,11 @@ def _is_plain(tree: exp.Update | exp.Delete) -> bool:
     return alias is None or not alias.args.get("columns")
 
 
-def is_known(term: simple_terms.Term, kinds: Mapping[str, type]) -> bool:
+def is_known(term: simple_terms.Term, kinds: Mapping[str, Kind]) -> bool:
     """Whether a term is of values that are stored as they are, and its sum exact."""
     kind = kinds.get(term.name)
-    if kind is None or (term.sign and (kind is not int or not term.columns())):
+    if kind is None or (term.sign and not (kind.adds and term.columns())):
         return False
-    if any(kinds.get(name) is not kind for name in term.columns()):
+    if any(kinds.get(name) != kind for name in term.columns()):
         return False
-    return all(isinstance(item, int) or _is_literal(item[0], kind) for item in term.constants())
-
-
-def _is_literal(value: object, kind: type) -> bool:
-    return value is None or type(value) is kind
+    return all(judged_rows.takes_constant(kind, item) for item in term.constants())

@@ -6,10 +6,9 @@ the columns' own types are then stored as they are. With any other value the eng
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from uuid import UUID
+from decimal import Decimal
 
 import pyarrow as pa
 from sqlglot.tokens import TokenType
@@ -17,16 +16,11 @@ from sqlglot.tokens import TokenType
 from louver.names import fold
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.change import constant_rows, statement_parts
+from louver.trusted.executor.change.column_kinds import Kind, kind_of
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.raw_rows import raw
-from louver.trusted.planner.sql.postgres_types import whole_name
 from louver.trusted.vault.catalog import Table
 
-#: By the catalog's name of a type: values that a column takes as they are.
-_KINDS: Mapping[str, type] = {
-    "SMALLINT": int, "INTEGER": int, "BIGINT": int, "VARCHAR": str, "BOOLEAN": bool, "BLOB": bytes,
-    "UUID": UUID, "DATE": date, "DOUBLE": float, "TIMESTAMP": datetime,
-}  # fmt: skip
 #: An index of columns as they are, of all rows.
 _OF_COLUMNS = re.compile(r'.* USING \w+ \((?:(?:"(?:[^"]|"")*"|\w+)(?: DESC| ASC)?(?:, |\)$))+')
 
@@ -36,13 +30,13 @@ class Form:
     """An INSERT that the engine has run, without the values of its parameters."""
 
     form: constant_rows.Form
-    kinds: tuple[type, ...]
+    kinds: tuple[Kind, ...]
 
     def rows(self, parameter_rows: Sequence[Sequence[object]]) -> pa.Table | None:
         """The new rows; None where only the engine tells."""
         for column, kind in zip(self.form.columns, self.kinds, strict=True):
             for value in constant_rows.values_of(column.items, parameter_rows):
-                if value is not None and not is_plain(value, kind):
+                if value is not None and not kind.takes(value):
                     return None
         rows = self.form.rows(parameter_rows)
         # Whether keys of several rows are alike is the engine's to say: collations, NULLs.
@@ -60,9 +54,9 @@ class Form:
             if value is None:
                 if column.required:
                     return None
-            elif not is_plain(value, kind):
+            elif not kind.takes(value):
                 return None
-            values.append(raw(value))
+            values.append(raw(value, column.type))
         return values
 
 
@@ -96,20 +90,30 @@ def judged(
     if indexes_expressions(context, table):
         return None
     own = kinds_of(context, table)
-    kinds = [own.get(column.name) for column in form.columns]
+    kinds = list[Kind]()
     for column in form.columns:
-        is_text = own.get(column.name) is str and column.name in readable
+        kind = own.get(column.name)
+        if kind is None:
+            return None
+        is_text = kind.type is str and column.name in readable
         if not all(is_simple(item, is_text=is_text) for item in column.items):
             return None
-    known = tuple(kind for kind in kinds if kind is not None)
-    return Form(form, known) if len(known) == len(kinds) else None
+        if not all(takes_constant(kind, item) for item in column.items):
+            return None
+        kinds.append(kind)
+    return Form(form, tuple(kinds))
 
 
-def kinds_of(context: Context, table: Table) -> dict[str, type]:
+def takes_constant(kind: Kind, item: constant_rows.Item) -> bool:
+    """Whether a column takes an item as it is, unless a parameter says what it is."""
+    return isinstance(item, int) or item[0] is None or kind.takes(item[0])
+
+
+def kinds_of(context: Context, table: Table) -> dict[str, Kind]:
     """By their names the columns that take values of one of Python's types as they are."""
     # As they are declared: the catalog does not know the length of a text.
-    printed = {c.name: whole_name(c.type) for c in context.local.schema.columns(*table.key)}
-    return {name: _KINDS[type_] for name, type_ in printed.items() if type_ in _KINDS}
+    kinds = {c.name: kind_of(c.type) for c in context.local.schema.columns(*table.key)}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def indexes_expressions(context: Context, table: Table) -> bool:
@@ -122,10 +126,10 @@ def indexes_expressions(context: Context, table: Table) -> bool:
 
 
 def is_simple(item: constant_rows.Item, *, is_text: bool = False) -> bool:
-    """Whether an item is a parameter, NULL, a whole number or a truth value, or a text where it is
-    known what is within quotes: else the engine alone knows.
+    """Whether an item is a parameter, NULL, a number or a truth value, or a text where it is known
+    what is within quotes: else the engine alone knows.
     """
-    if isinstance(item, int) or item[0] is None or isinstance(item[0], int):
+    if isinstance(item, int) or item[0] is None or isinstance(item[0], int | Decimal):
         return True
     return is_text and isinstance(item[0], str)
 
@@ -139,20 +143,3 @@ def is_readable(words: statement_parts.Words, first: int, last: int) -> bool:
             if "\\" in text or text != "'" + token.text.replace("'", "''") + "'":
                 return False
     return True
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def is_plain(value: object, kind: type) -> bool:
-    """Whether a value is stored as it is by a column of this kind."""
-    if type(value) is not kind:
-        return False
-    if isinstance(value, str):
-        return "\0" not in value and (value.isascii() or _is_unicode(value))
-    return not isinstance(value, datetime) or value.tzinfo is None

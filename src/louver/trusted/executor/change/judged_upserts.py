@@ -17,6 +17,7 @@ from louver.trusted.executor.change import (
     judged_rows,
     statement_parts,
 )
+from louver.trusted.executor.change.column_kinds import Kind
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.vault.catalog import Table
@@ -24,13 +25,13 @@ from louver.trusted.vault.catalog import Table
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Such a statement without the values of its parameters; ``kinds`` are Python's types of the
+    """Such a statement without the values of its parameters; ``kinds`` are those of the
     columns.
     """
 
     form: constant_upserts.Form
     rows: judged_rows.Form
-    kinds: Mapping[str, type]
+    kinds: Mapping[str, Kind]
 
     def decided(
         self, new: pa.Table, old: pa.Table, parameters: Sequence[object]

@@ -15,11 +15,13 @@ from struct import pack, unpack
 
 import pyarrow as pa
 
+from louver.trusted.planner.sql.postgres_types import blank_padded
 from louver.trusted.vault.types import decimal_width, is_integer
 
 _Convert = Callable[..., object]
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _POINTED = re.compile(r"-?(?:0|[1-9][0-9]{0,36})(?:\.[0-9]{1,37})?")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{6})?"
@@ -41,8 +43,10 @@ def array(type_: str, field_type: pa.DataType, values: Sequence[object]) -> pa.A
         return None
     try:
         ways = {kind: rules[kind] for kind in {*map(type, values)}}
+        if field_type == pa.bool_():
+            ways.pop(bool, None)
         if set(ways.values()) - {None}:
-            values = [way(v) if (way := ways[type(v)]) else v for v in values]
+            values = [way(v) if (way := ways.get(type(v))) else v for v in values]
         if not isinstance(field_type, pa.BaseExtensionType):
             return pa.array(values, field_type)
         return pa.ExtensionArray.from_storage(field_type, pa.array(values, field_type.storage_type))
@@ -66,6 +70,8 @@ def _rules(type_: str) -> Mapping[type, _Convert | None] | None:
             str: partial(_decimal_of_text, width - scale, scale),
             float: partial(_decimal_of_double, width, scale),
         }
+    elif (length := blank_padded(type_)) is not None:
+        rules = {str: partial(_filled_up, length)}
     return None if rules is None else {type(None): None, **rules}
 
 
@@ -155,6 +161,26 @@ def _without_zone(value: datetime | time) -> datetime | time:
     return value
 
 
+def _bytes_of_text(text: str) -> bytes:
+    if _UUID.fullmatch(text) is None:
+        raise _UnknownError
+    return uuid.UUID(text).bytes
+
+
+def _with_zone(value: datetime) -> datetime:
+    offset = value.utcoffset()
+    # Arrow leaves out what is less than a second.
+    if offset is None or offset.microseconds:
+        raise _UnknownError
+    return value
+
+
+def _filled_up(length: int, text: str) -> str:
+    if len(text) > length:
+        raise _UnknownError
+    return text.ljust(length)
+
+
 def _bytes(value: uuid.UUID) -> bytes:
     return value.bytes
 
@@ -163,10 +189,11 @@ _RULES: dict[str, Mapping[type, _Convert | None]] = {
     "VARCHAR": {str: None},
     "BLOB": {bytes: None},
     "BOOLEAN": {bool: int},
-    "UUID": {uuid.UUID: _bytes},
+    "UUID": {uuid.UUID: _bytes, str: _bytes_of_text},
     "DOUBLE": {float: None, int: _double_of_whole, Decimal: _double_of_decimal},
     "FLOAT": {float: _float, int: _float_of_whole},
     "DATE": {date: None, str: _day},
     "TIME": {time: _without_zone},
+    "TIMESTAMP WITH TIME ZONE": {datetime: _with_zone},
     "TIMESTAMP": {datetime: _without_zone, date: _moment_of_day, str: _moment},
 }

@@ -38,7 +38,7 @@ from louver.trusted.executor.change import (
 )
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
-from louver.trusted.executor.raw_rows import OneRow, RawRow
+from louver.trusted.executor.raw_rows import OneRow, RawRow, table_of
 from louver.trusted.executor.state import Verdict
 from louver.trusted.planner.ir import ChangePlan
 from louver.trusted.planner.sql import lexer
@@ -131,6 +131,10 @@ def keep_change(
     """Remember an UPDATE or DELETE, if it is of the rows that have certain keys, and no engine
     need decide it.
     """
+    before = repeated.find(context.state, text)
+    form = None if before is None or not repeated.holds(context, before) else before.form
+    if isinstance(form, repeated_rows.Change) and form.fits(context, plan):
+        return  # with these values another way ran it: what is known of its look-ups stays
     judge = _judge(context, words, plan) if repeated_rows.is_simple(context, plan) else None
     if judge is None:
         return
@@ -194,13 +198,6 @@ def _inserted(
     return Answer(affected=count, times_ms=clock.times_ms)
 
 
-def _table(form: judged_rows.Form, parameters: list[object]) -> pa.Table:
-    rows = form.rows([parameters])
-    if rows is None:
-        raise errors.make("internal", detail="a row of known values that only the engine knows")
-    return rows
-
-
 def _new(
     context: Context, table: Table, form: constant_rows.Form | judged_rows.Form,
     parameters: list[object],
@@ -211,7 +208,7 @@ def _new(
     if isinstance(form, judged_rows.Form):
         values = form.raw(parameters)
         if values is not None and context.storage.takes_row(table, values):
-            return RawRow(values, lambda: _table(form, parameters))
+            return RawRow(values, lambda: table_of(context.local.arrow_field, table, values))
     return form.rows([parameters])
 
 

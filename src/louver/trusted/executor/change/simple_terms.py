@@ -84,11 +84,13 @@ class Term:
             value = None if is_null else cast(int, left) + self.sign * cast(int, right)
         return None if value is None and self.required else (value,)
 
-    @staticmethod
-    def _raw_part(part: _Part, old: Mapping[str, object], parameters: Sequence[object]) -> object:
+    def _raw_part(
+        self, part: _Part, old: Mapping[str, object], parameters: Sequence[object]
+    ) -> object:
         if part.column:
             return old[part.column]
-        return raw(parameters[part.item] if isinstance(part.item, int) else part.item[0])
+        value = parameters[part.item] if isinstance(part.item, int) else part.item[0]
+        return raw(value, self.type)
 
     def columns(self) -> list[str]:
         """The columns that it reads."""

@@ -229,6 +229,8 @@ def constant(
         text = f"CAST({text} AS {_type_beside(value.type)})"
     if spoken().reads_off and (of_column := _bare(bare, scope)) is not None:
         text = f"CAST({spoken().string(of_column)} AS {_type_beside(value.type)})"
+    elif spoken().reads_off and _is_open(bare, scope) and is_read_as_it_is(value.type):
+        text = f"CAST({text} AS {_type_beside(value.type)})"
     type_ = _type_of(_filled(text, scope), scope)
     if not type_ or not _comparable(value.type, type_):
         return None
@@ -340,6 +342,19 @@ def _type_beside(column: str) -> str:
     """
     own = spoken().own_type(column)
     return own.partition("(")[0] if spoken().reads_off else own
+
+
+def is_read_as_it_is(type_: str) -> bool:
+    """Whether a text is read as the same value of a type under all settings, at any time."""
+    return type_ == "UUID" or decimal_width(type_) is not None
+
+
+def _is_open(node: exp.Expr, scope: Scope) -> bool:
+    """Whether a node is a bound text by itself, which a plan does not hold."""
+    values = scope.parameters
+    if isinstance(values, lexer.Values) and placeholders.is_placeholder(node):
+        return values.is_text(placeholders.place_of(node))
+    return False
 
 
 def _bare(node: exp.Expr, scope: Scope) -> str | None:

@@ -17,6 +17,7 @@ _NAMES = {
     "timestamp with time zone": "TIMESTAMP WITH TIME ZONE", "character varying": "VARCHAR",
 }  # fmt: skip
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)")
+_PADDED = re.compile(r"character\((\d+)\)")
 _VARYING = re.compile(r"character varying\(\d+\)")
 _DECIMAL = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 _MOST_DIGITS = 38
@@ -40,11 +41,10 @@ def catalog_type(declared: str) -> str:
     return _NAMES.get(declared, declared)
 
 
-def whole_name(declared: str) -> str:
-    """The catalog's name of a type that PostgreSQL prints like this, without a length or a number
-    of digits; "" of any other.
-    """
-    return _NAMES.get(declared, "")
+def blank_padded(name: str) -> int | None:
+    """How many characters all texts of a type have, which blanks fill up; None of any other."""
+    match = _PADDED.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def own_type(name: str) -> str:

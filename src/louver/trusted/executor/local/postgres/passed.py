@@ -28,17 +28,22 @@ _FIELDS = {
     ("QUERY", ":hasForUpdate"): ("false",), ("QUERY", ":hasTargetSRFs"): ("false",),
     # Relations, subqueries, joins, and in later releases groups and nothing.
     ("RANGETBLENTRY", ":rtekind"): ("0", "1", "2", "8", "9"),
-    ("RANGETBLENTRY", ":relkind"): ("r",),
+    # Tables; a subquery has none, and a view's is another one.
+    ("RANGETBLENTRY", ":relkind"): ("r", "<>"),
 }  # fmt: skip
-#: bool, int8, int2, int4, text, float4, float8, varchar, date, timestamp, numeric, uuid, and arrays
-#: of these, which IN makes.
+#: bool, int8, int2, int4, text, float4, float8, char(n), varchar, date, timestamp, timestamptz,
+#: numeric, uuid, and arrays of these, which IN makes.
 _TYPES = frozenset(
-    (16, 20, 21, 23, 25, 700, 701, 1043, 1082, 1114, 1700, 2950,
-     1000, 1016, 1005, 1007, 1009, 1021, 1022, 1015, 1182, 1115, 1231, 2951)
+    (16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 1700, 2950,
+     1000, 1016, 1005, 1007, 1009, 1021, 1022, 1014, 1015, 1182, 1115, 1185, 1231, 2951)
 )  # fmt: skip
-_COLLATED = frozenset((25, 1043))
+_COLLATED = frozenset((25, 1042, 1043))
+#: char(n), and arrays of such.
+_PADDED = ("1042", "1014")
 #: Functions of texts that any collation that compares byte by byte, as ours, gives the same of.
-_OF_TEXTS = frozenset(("texteq", "textne", "textlike", "textnlike", "length", "textlen", "count"))
+_OF_TEXTS = frozenset(
+    "texteq textne textlike textnlike bpchareq bpcharne length textlen bpcharlen count".split()
+)
 #: Aliases that a text has, unlike those that the analyser adds.
 _ALIASES = (":alias", ":join_using_alias")
 #: Where clauses put rows in order, and do not only tell equal ones.
@@ -50,7 +55,7 @@ _FUNCTION_FIELDS = (":funcid", ":aggfnoid", ":opno")
 SETTINGS = (
     "search_path = ''", "datestyle = 'ISO, YMD'", "intervalstyle = 'postgres'",
     "extra_float_digits = 1", "bytea_output = 'hex'", "quote_all_identifiers = off",
-    "standard_conforming_strings = on",
+    "standard_conforming_strings = on", "timezone = 'UTC'",
 )  # fmt: skip
 LEFT = "SELECT oprleft FROM pg_operator WHERE oid = ANY($1::oid[])"
 BODY = (
@@ -75,6 +80,8 @@ class Judged:
     collated: set[tuple[str, int]] = field(default_factory=set)
     #: numbers of the operators that rows are put in order by
     orders: set[int] = field(default_factory=set)
+    #: types of constants, columns and results
+    types: set[int] = field(default_factory=set)
     _labels: list[str] = field(default_factory=list)
     _fields: list[str] = field(default_factory=list)
     _functions: list[tuple[str, int]] = field(default_factory=list)
@@ -106,12 +113,19 @@ class Judged:
         allowed = _FIELDS.get((label, name))
         if allowed is not None:
             self.is_known &= word in allowed
+        if (label, name) == ("RELABELTYPE", ":resulttype"):
+            # Such a cast is not printed; of what the server has as text it is not made.
+            self.is_known &= word not in _PADDED
         if label == "VAR" and name == ":varattno":
             # Neither a whole row nor what each table has beside its columns.
             self.is_known &= word.isdecimal() and word != "0"
         if not word.isdecimal() or word == "0":
             return
         number = int(word)
+        # A join lists all columns of its sides; what a query reads of them is there again.
+        is_listed = label == "VAR" and self._fields[-1] == ":joinaliasvars"
+        if name.endswith(("type", "typeid")) and not is_listed:
+            self.types.add(number)
         if name in _FUNCTION_FIELDS:
             self._functions[-1] = name, number
         elif name == ":inputcollid":

@@ -234,7 +234,7 @@ class PostgresStatements(Statements):
                 return None
             tree = self._tree(sql)
             judged, whole = passed.judged(tree), node_tree.read(tree)
-            if not judged.is_known or not whole.is_known or not passed.are_fixed(whole.types):
+            if not judged.is_known or not whole.is_known or not passed.are_fixed(judged.types):
                 return None
             relations = self._of(_RELATIONS, whole.relations)
             operators = {oid for field, oid in judged.collated if field == ":opno"}
