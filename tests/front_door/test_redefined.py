@@ -67,3 +67,19 @@ def test_statements_see_the_table_that_is_there(door: Door, seed: int) -> None:
         for client, text, plain_text in _statements(draw):
             wanted = _outcome((plain, other)[client], plain_text)
             assert _outcome((first, second)[client], text) == wanted, text
+
+
+def test_types_keep_their_numbers_over_rollback_to_a_savepoint(door: Door) -> None:
+    """Drivers know types by numbers; only what is undone after the savepoint is made anew."""
+    with door.connect() as con, con.transaction():
+        con.execute("CREATE TYPE spans AS RANGE (subtype = text)")
+        (number,) = con.execute("SELECT 'spans'::regtype::oid::int8").fetchone() or (0,)
+        for _ in range(2):
+            with con.transaction(force_rollback=True):
+                con.execute("SELECT 1")
+            described = con.execute("SELECT '[a,z]'::spans").description or []
+            assert [column.type_code for column in described] == [number]
+        with con.transaction(force_rollback=True):
+            con.execute("CREATE TABLE of_spans (s spans)")
+        assert con.execute("SELECT to_regclass('of_spans')").fetchone() == (None,)
+        assert con.execute("SELECT '[a,z]'::spans").fetchone() == ("[a,z]",)
