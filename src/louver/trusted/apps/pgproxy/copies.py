@@ -11,7 +11,7 @@ from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.apps.pgproxy.failures import failed, reporting
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.containment import contained
-from louver.trusted.executor.postgres import copying
+from louver.trusted.executor.postgres import copy_targets, copying
 from louver.trusted.executor.session import Session, outlasting
 
 Begun = tuple[str, int] | tuple[str, int, int, int]
@@ -41,7 +41,7 @@ class Copies:
         with contained(self._session):
             self._session.require_no_copy()
             try:
-                statement, into = copying.begin(self._context, prepared.sql)
+                statement, into = copy_targets.begin(self._context, prepared.sql)
                 form = copying.form_of(statement.options)
                 columns = copying.width(self._context, statement)
                 self._copy = _Copying(into)
