@@ -227,7 +227,7 @@ def test_postgresql_decides(sides: tuple[psycopg.Connection[Any], Session, str],
 )  # fmt: skip
 def test_ways_around(sides: tuple[psycopg.Connection[Any], Session, str], sql: str) -> None:
     """Of a user who may see one column."""
-    from louver.trusted.executor.postgres import copying
+    from louver.trusted.executor.postgres import copy_targets, copying
 
     _, full, url = sides
     _of_louver(full, "CREATE SEQUENCE s")
@@ -239,7 +239,7 @@ def test_ways_around(sides: tuple[psycopg.Connection[Any], Session, str], sql: s
         assert _of_louver(clerk, "SELECT id FROM a WHERE id = 1") == ("", ["(1,)"])
         if sql.startswith("COPY"):
             with pytest.raises(errors.Error) as caught, contained(clerk):
-                copying.out(clerk.context, copying.begin(clerk.context, sql)[0])
+                copying.out(clerk.context, copy_targets.begin(clerk.context, sql)[0])
             assert caught.value.sqlstate == _DENIED
         else:
             assert _of_louver(clerk, sql)[0] == _DENIED

@@ -36,7 +36,7 @@ _KEYS: tuple[tuple[str, str, str, list[Any], bool], ...] = (
     ("k text ENC", "'key ' || n", "k = $1", ["key 3"], True),
     ("k varchar(8) ENC", "'key ' || n", "k = $1", ["key 3"], True),
     ("k uuid ENC", "md5(n::text)::uuid", "k = $1", ["eccbc87e4b5ce2fe28308fd9f2a7baf3"], False),
-    ("k numeric(6,2) ENC", "n", "k = $1", [3], False),
+    ("k numeric(6,2) ENC", "n", "k = $1", [3], True),
     ("k boolean ENC", "n = 1", "k = $1", [True], False),
     ("k bigint ENC", "n", "k IN ($1, $2)", [1, 3], True),
     ("k text ENC", "'key ' || n", "k IN ($1, 'key 3')", ["key 1"], False),

@@ -69,7 +69,7 @@ def fill(twin: PostgresTwin, count: int) -> None:
         twin.run("INSERT INTO t (id, a, n, j) VALUES ($1, $2, $3, '{\"a\": [1]}')", row)
 
 
-def copied(twin: PostgresTwin, sql: str, data: str, pieces: int = 1) -> None:
+def copied(twin: PostgresTwin, sql: str, data: str | bytes, pieces: int = 1) -> None:
     """Copy a text in so many pieces, or take what comes out."""
     with twin.louver.cursor().copy(sql) as copy:
         size = -(-len(data) // pieces)
@@ -121,6 +121,37 @@ def test_data_comes_in_as_plaintext_postgresql_reads_it(
             at += size
     assert cursor.rowcount == 25
     clean.run("SELECT * FROM t ORDER BY id")
+
+
+@pytest.mark.parametrize("options", _FORMATS)
+def test_data_comes_into_temporary_tables(
+    clean: PostgresTwin, options: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their rules, sequences and generated columns count; what is undone goes again."""
+    monkeypatch.setattr("louver.trusted.executor.postgres.copying.BATCH_BYTES", 150)
+    clean.run(
+        "CREATE TEMP TABLE own (a text, id serial PRIMARY KEY, n numeric(10,2) CHECK (n < 100),"
+        " g text GENERATED ALWAYS AS (a || '!') STORED, z int GENERATED ALWAYS AS IDENTITY)"
+    )
+    fill(clean, 25)
+    everything = "SELECT * FROM own ORDER BY id"
+    data = plain_out(clean, "t (a, n)", options, path)
+    undone = (everything, "ROLLBACK TO s", everything, "COMMIT")
+    for before, after in (
+        ((), ()), (("BEGIN",), ("COMMIT",)), (("BEGIN", "SAVEPOINT s"), undone),
+    ):  # fmt: skip
+        for sql in before:
+            clean.run(sql)
+        clean.plain.execute(f"COPY own (a, n) FROM '{path}' {options}")
+        copied(clean, f"COPY own (a, n) FROM STDIN {options}", data, 9)
+        for sql in (*after, everything):
+            clean.run(sql)
+    for sql in ("COPY own (g) FROM STDIN", "COPY own (id) FROM STDIN", "COPY own (n) FROM STDIN"):
+        with pytest.raises(errors.Error) as raised:
+            copied(clean, sql, "1000\n1\n")
+        assert raised.value.sqlstate == {"g": "42P10", "i": "23505", "n": "23514"}[sql[10]]
+    clean.run(everything)
+    clean.run("DROP TABLE own")
 
 
 def test_defaults_conditions_and_texts(clean: PostgresTwin) -> None:

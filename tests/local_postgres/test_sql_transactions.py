@@ -193,6 +193,19 @@ def test_modes(twin: PostgresTwin) -> None:
     )  # fmt: skip
 
 
+def test_whether_a_transaction_is_deferrable_is_shown(twin: PostgresTwin) -> None:
+    show = "SHOW transaction_deferrable"
+    run(
+        twin, show, "BEGIN DEFERRABLE", show, "SHOW default_transaction_deferrable",
+        "SET TRANSACTION NOT DEFERRABLE", show, ALL, "SET TRANSACTION DEFERRABLE", "ROLLBACK",
+        "BEGIN", "SAVEPOINT a", "SET TRANSACTION DEFERRABLE", "ROLLBACK",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION DEFERRABLE", show, "BEGIN", show, "COMMIT",
+        "BEGIN NOT DEFERRABLE", show, "SET transaction_deferrable = on", show, "COMMIT AND CHAIN",
+        show, "COMMIT", "SHOW default_transaction_deferrable",
+        "SET default_transaction_deferrable = off", show, "RESET default_transaction_deferrable",
+    )  # fmt: skip
+
+
 def test_the_isolation_is_the_servers(twin: PostgresTwin) -> None:
     """What BEGIN asks for the server is asked for, and no less than REPEATABLE READ; SHOW says what
     BEGIN said.

@@ -143,6 +143,30 @@ def test_a_table_that_changes_under_a_prepared_statement(session: postgres.Sessi
     assert rows_of(session, "SELECT * FROM t") == [(1, "x")]
 
 
+def test_tables_that_a_transaction_makes_anew(session: postgres.Session) -> None:
+    """Plans of the session's own definitions are void in time: the error would end the block."""
+    for texts in (("CREATE TABLE m (a int)",), ("DROP TABLE m", "CREATE TABLE m (a text)")):
+        session.run([("BEGIN", []), *((text, []) for text in texts)])
+        assert rows_of(session, "SELECT a FROM m") == []
+        session.run([("COMMIT", [])])
+    session.run([("BEGIN", []), ("ALTER TABLE m ALTER a TYPE date USING NULL", [])])
+    assert rows_of(session, "SELECT a FROM m") == []
+    session.run([("ROLLBACK", [])])
+    session.run([("BEGIN", [])])
+    assert rows_of(session, "SELECT a FROM m") == []
+    assert session.state() == "within"
+    session.run([("COMMIT", [])])
+
+
+def test_statements_are_prepared_anew(session: postgres.Session) -> None:
+    text = "SELECT name FROM pg_prepared_statements WHERE statement LIKE '%pg_prepared%'"
+    ((before,),) = rows_of(session, text)
+    assert rows_of(session, text) == [(before,)]
+    session.forget_statements()
+    ((after,),) = rows_of(session, text)
+    assert after != before
+
+
 def test_more_statements_than_stay_prepared(session: postgres.Session) -> None:
     for number in range(600):
         assert rows_of(session, f"SELECT {number}") == [(number,)]

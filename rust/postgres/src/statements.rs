@@ -22,6 +22,8 @@ pub(crate) const BINARY: [i16; 1] = [1];
 /// The plan of a statement is void, or its name is not known (a pooler gave us another session).
 const PREPARE_ANEW: [&str; 2] = ["0A000", UNKNOWN_STATEMENT];
 const UNKNOWN_STATEMENT: &str = "26000";
+/// First words of the tags of statements that change what tables there are.
+const DEFINING: [&str; 3] = ["CREATE", "DROP", "ALTER"];
 
 /// One statement of a pipeline.
 pub struct Step<'a> {
@@ -45,6 +47,10 @@ pub(crate) struct Statements {
     pub(crate) persistent: bool,
     /// Whether the statements before the one that failed last were queries.
     only_read: bool,
+    /// Whether what is prepared may be void: tables are others than they were.
+    stale: bool,
+    /// Whether the open transaction has defined something, which ROLLBACK undoes.
+    defines: bool,
 }
 
 impl Statements {
@@ -56,6 +62,8 @@ impl Statements {
             prefix: format!("louver_{random:016x}"),
             persistent: false,
             only_read: false,
+            stale: false,
+            defines: false,
         }
     }
 }
@@ -184,9 +192,7 @@ impl Connection {
             }
             Ok(())
         });
-        if !self.statements.persistent {
-            self.statements.prepared.clear();
-        }
+        self.note_definitions(&replies);
         if let Err(error) = done {
             return Err(self.failed(error, &keys, &replies));
         }
@@ -212,7 +218,34 @@ impl Connection {
         error
     }
 
+    /// Prepares every statement anew when it is next sent: tables were made anew. The server says
+    /// that a plan is void, but within a transaction that error ends it.
+    pub fn forget_statements(&mut self) {
+        self.statements.stale = true;
+    }
+
+    /// What these statements defined, or undid, makes plans void; where none are to stay, all are.
+    fn note_definitions(&mut self, replies: &[Reply]) {
+        if !self.statements.persistent {
+            self.statements.prepared.clear();
+        }
+        for reply in replies {
+            let word = reply.tag.split(' ').next().unwrap_or_default();
+            let undone = word == "ROLLBACK" && self.statements.defines;
+            let defines = DEFINING.contains(&word);
+            self.statements.stale |= undone || defines;
+            self.statements.defines |= defines;
+        }
+        self.statements.defines &= self.state() != State::Idle;
+    }
+
     fn send_all(&mut self, steps: &[Step<'_>], relayed: Option<&[i16]>) -> Result<Vec<Key>> {
+        if std::mem::take(&mut self.statements.stale) {
+            for prepared in std::mem::take(&mut self.statements.prepared).into_values() {
+                let name = &prepared.name;
+                frontend::close(b'S', name, &mut self.socket.output).map_err(unsendable)?;
+            }
+        }
         let last = steps.len().saturating_sub(1);
         let numbered = steps.iter().enumerate();
         let keys = numbered.map(|(at, step)| {

@@ -200,6 +200,14 @@ impl Session {
         })
     }
 
+    /// Prepares every statement anew when it is next sent: tables were made anew.
+    fn forget_statements(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |connection, _| {
+            connection.forget_statements();
+            Ok(())
+        })
+    }
+
     /// Whether statements stay prepared: they do unless a pooler is in between.
     fn keeps_statements(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |connection, _| Ok(connection.keeps_statements()))

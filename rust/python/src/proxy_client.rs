@@ -78,7 +78,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Calls a method, and takes over what it changed. Python has the open transaction from then on.
+    /// Calls a method, and takes over what it changed. Python has the open transaction from then
+    /// on.
     pub(crate) fn call<'py, T>(
         &mut self,
         py: Python<'py>,

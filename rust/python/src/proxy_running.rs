@@ -1,5 +1,5 @@
-//! How the statements of a client at the front door run: as it is known of them, or by Python, which
-//! then says how they run from now on.
+//! How the statements of a client at the front door run: as it is known of them, or by Python,
+//! which then says how they run from now on.
 
 use crate::proxy_client::Client;
 use crate::proxy_statements::{outcome, Direct, Handle, Known};

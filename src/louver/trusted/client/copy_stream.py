@@ -10,7 +10,7 @@ from typing import Any
 from louver import errors
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.containment import contained, face
-from louver.trusted.executor.postgres import copying
+from louver.trusted.executor.postgres import copy_targets, copying
 from louver.trusted.executor.session import outlasting
 
 
@@ -34,7 +34,7 @@ class Copy:
         self._running: copying.CopyIn | None = None
         self._open = True
         try:
-            statement, self._running = copying.begin(context, sql)
+            statement, self._running = copy_targets.begin(context, sql)
             if self._running is None:
                 self._pieces, _ = copying.out(context, statement)
         except errors.Error as error:

@@ -38,6 +38,7 @@ def add(context: Context, name: str, states: dict[type, Any]) -> None:
         claims=state.cache(blocks.Claims).pending(),
         temporary=temporary.state() if temporary.names else ({}, {}, {}),
         states=states,
+        definitions=state.definitions,
     )
     state.savepoints.append(point)
 
@@ -51,9 +52,13 @@ def undo_to(context: Context, position: int) -> Savepoint:
     drawn = sequences.states(local, context.catalog)
     context.store.return_to(point.store)
     state.cache(blocks.Claims).return_to(point.claims)
-    if point.catalog is not state.catalog or state.redefined:
-        # What a definition that failed has left in the local engine goes too.
-        seen_state.adopt(context, point.catalog, schema_changed=state.redefined)
+    redefined = state.definitions != point.definitions
+    if point.catalog is not state.catalog or redefined:
+        # What a definition that failed has left in the local engine goes too. Where there was none,
+        # the engine stays: types that are made anew would have other numbers.
+        seen_state.adopt(context, point.catalog, schema_changed=redefined)
+        point = replace(point, definitions=state.definitions)
+        state.savepoints[position] = point
     sequences.restore(local, drawn)
     if point.temporary[0] or local.temporary.names:
         local.temporary.restore(point.temporary)
@@ -84,7 +89,10 @@ def begin_anew(context: Context) -> None:
     for number in range(len(state.savepoints)):
         engine.add_savepoint(number)
     now, position = state.catalog, context.store.position()
-    state.savepoints[:] = [replace(p, catalog=now, store=position) for p in state.savepoints]
+    state.savepoints[:] = [
+        replace(p, catalog=now, store=position, definitions=state.definitions)
+        for p in state.savepoints
+    ]
 
 
 def _engine(context: Context) -> Nesting:

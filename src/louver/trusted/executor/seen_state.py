@@ -77,6 +77,8 @@ def adopt(context: Context, catalog: Catalog, *, schema_changed: bool) -> None:
     if schema_changed:
         context.local.rebuild(catalog)
         context.local.forget_types()
+        if isinstance(context.engine, Nesting):
+            context.engine.forget_plans()
 
 
 def own_catalog(context: Context) -> Catalog:

@@ -115,6 +115,8 @@ class Savepoint:
     temporary: Any
     #: what else a handler has kept, by its kind
     states: dict[type, Any]
+    #: `State.definitions` when the local engine was as the savepoint has it
+    definitions: int
 
 
 Ending = Callable[[bool], None]
@@ -132,8 +134,8 @@ class State:
     saved: Catalog | None = None
     #: what rows that were written add to the catalog
     growth: Growth = field(default_factory=Growth)
-    #: whether the open transaction may have changed the schema of the local engine
-    redefined: bool = False
+    #: how often the open transaction may have changed the schema of the local engine
+    definitions: int = 0
     aborted: bool = False
     #: the profile of new columns of which nothing is said; "none" leaves them plain
     default_encryption: str = "none"

@@ -39,7 +39,7 @@ def begin(
     state.follows = follows and isinstance(context.engine, Nesting)
     seen_state.fix_state(context, serializable=serializable, known=state.follows)
     state.saved, state.serializable = state.catalog, serializable
-    state.redefined, state.read_only, state.began = False, read_only, datetime.now(UTC)
+    state.definitions, state.read_only, state.began = 0, read_only, datetime.now(UTC)
 
 
 def _get_ready(context: Context, patience_s: float = _PATIENCE_S) -> None:
@@ -94,7 +94,7 @@ def begin_anew(context: Context) -> None:
     try:
         with suppress(Exception):
             context.engine.rollback()
-        _back_to(context, saved, schema_changed=state.redefined)
+        _back_to(context, saved, schema_changed=state.definitions > 0)
         _ready_again(context)
     finally:
         _go_on(context)
@@ -109,7 +109,7 @@ def _ready_again(context: Context) -> None:
 def _go_on(context: Context) -> None:
     """The user's transaction goes on with another one on the server."""
     state = context.state
-    state.saved, state.redefined, state.aborted = state.catalog, False, False
+    state.saved, state.definitions, state.aborted = state.catalog, 0, False
     seen_state.fix_state(context, serializable=state.serializable, known=True)
 
 
@@ -163,7 +163,7 @@ def rollback(context: Context) -> None:
     context.release_time()
     with suppress(Exception):
         context.engine.rollback()
-    _back_to(context, saved, schema_changed=state.redefined)
+    _back_to(context, saved, schema_changed=state.definitions > 0)
     state.ended(committed=False)
     keep_drawn(context)
 
@@ -241,7 +241,7 @@ def writing(
     if not plans_hold or not state.writable:
         require_writable(context)
     if state.in_transaction:
-        state.redefined = state.redefined or schema_changed
+        state.definitions += schema_changed
         state.untouched = briefly
         fix(context)
         try:

@@ -168,6 +168,10 @@ class Nesting(Protocol):
         """Let the transaction that was begun, in which nothing was sent yet, be serializable."""
         ...
 
+    def forget_plans(self) -> None:
+        """Tables were made anew by another connection: no statement stays prepared for them."""
+        ...
+
     def begin_anew(self) -> None:
         """Let the open transaction see what is committed by its next statement; what it did is
         undone.

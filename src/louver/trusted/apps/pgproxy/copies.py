@@ -15,7 +15,7 @@ from louver.trusted.apps.pgproxy.failures import failed, reporting
 from louver.trusted.executor import dispatch, streaming
 from louver.trusted.executor.containment import contained
 from louver.trusted.executor.local.postgres.wire import Described, Wire
-from louver.trusted.executor.postgres import copying
+from louver.trusted.executor.postgres import copy_targets, copying
 from louver.trusted.executor.postgres.copy_rows import Format
 from louver.trusted.executor.read_ahead import closed
 from louver.trusted.executor.session import Session, outlasting
@@ -51,7 +51,7 @@ class Copies:
         with contained(self._session):
             self._session.require_no_copy()
             try:
-                statement, into = copying.begin(self._context, prepared.sql)
+                statement, into = copy_targets.begin(self._context, prepared.sql)
                 form = copying.form_of(statement.options)
                 columns = copying.width(self._context, statement)
                 self._copy = _Copying(into)

@@ -128,7 +128,7 @@ def changing(context: Context, local: bool) -> Iterator[Catalog]:
         transaction.require_writable(context)
     # Those that are replaced are written anew in their own objects.
     before = [replace(item) for item in catalog.objects]
-    context.state.redefined = True
+    context.state.definitions += 1
     if context.in_transaction:
         home.temporary.keep()
     try:

@@ -33,11 +33,16 @@ class Modes:
 
     level: str | None = None
     read_only: bool | None = None
+    #: shown, and nothing else: a snapshot that no other transaction can fail is not waited for
+    deferrable: bool | None = None
 
     def over(self, default: Modes) -> Modes:
         """These, and where nothing is said, others."""
-        level = default.level if self.level is None else self.level
-        return Modes(level, default.read_only if self.read_only is None else self.read_only)
+        return Modes(
+            default.level if self.level is None else self.level,
+            default.read_only if self.read_only is None else self.read_only,
+            default.deferrable if self.deferrable is None else self.deferrable,
+        )
 
 
 @dataclass(slots=True)
@@ -110,7 +115,11 @@ def modes(words: Words) -> Modes:
             modes = replace(modes, read_only=True)
         elif words.takes("READ", "WRITE"):
             modes = replace(modes, read_only=False)
-        elif not (words.takes("NOT", "DEFERRABLE") or words.takes("DEFERRABLE")):
+        elif words.takes("NOT", "DEFERRABLE"):
+            modes = replace(modes, deferrable=False)
+        elif words.takes("DEFERRABLE"):
+            modes = replace(modes, deferrable=True)
+        else:
             words.wrong()
     return modes
 
@@ -129,6 +138,10 @@ def set_modes(context: Context, modes: Modes) -> None:
     if tried and (wanted.level != before.level or relaxes):
         what = "read-write mode" if relaxes else "ISOLATION LEVEL"
         raise said("25001", f"SET TRANSACTION {what} must be called before any query")
+    if tried and modes.deferrable is not None:
+        when = "cannot be called within a subtransaction"
+        when = when if state.savepoints else "must be called before any query"
+        raise said("25001", f"SET TRANSACTION [NOT] DEFERRABLE {when}")
     if not tried and (wanted.level == "SERIALIZABLE") != state.serializable:
         transaction.rollback(context)
         begin(context, wanted)

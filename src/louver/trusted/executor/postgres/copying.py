@@ -154,29 +154,33 @@ class CopyIn:
         transaction.require_writable(context)
         table = context.catalog.named(statement.schema, statement.name)
         if table is None or statement.query:
-            _require_known(context, statement)
+            require_known(context, statement)
             refuse("COPY into anything but a table of this database")
         _require_admitted(context, statement)
         if context.state.restricted:
             columns = _columns(context, statement)
             values = f"({', '.join(columns)}) VALUES ({', '.join(['DEFAULT'] * len(columns))})"
             rights.require_sql(context, f"INSERT INTO {statement.path} {values}")
-        self._context, self._statement, self._key = context, statement, table.key
-        self._form, self._is_plain = form_of(statement.options), is_plain(statement.options)
-        self._splitter = Splitter(self._form, BATCH_BYTES)
-        self._own = not context.in_transaction
-        self._rows = self._batches = self._lines = 0
-        self._require_options(table)
+        self._key = table.key
+        self._start(context, statement)
+        self._require_options()
         if not self._own:
             transaction.fix(context)
         context.state.copying = True
 
-    def _require_options(self, table: Table) -> None:
+    def _start(self, context: Context, statement: Statement) -> None:
+        self._context, self._statement = context, statement
+        self._form, self._is_plain = form_of(statement.options), is_plain(statement.options)
+        self._splitter = Splitter(self._form, BATCH_BYTES)
+        self._own = not context.in_transaction
+        self._rows = self._batches = self._lines = 0
+
+    def _require_options(self) -> None:
         """Raise PostgreSQL's own error for options, before any data."""
         if self._is_plain:
             return
         try:
-            self._read(table, b"")
+            self._read(b"")
         except errors.Error as error:
             # No data is not what a form begins with.
             if error.sqlstate != _BAD_DATA:
@@ -237,26 +241,22 @@ class CopyIn:
             context.state.aborted = True
 
     def _send(self, batch: bytes) -> None:
-        context = self._context
-        table = context.catalog.tables.get(self._key)
-        if table is None:
-            _require_known(context, self._statement)
-            raise errors.make("catalog.conflict")
+        table = self._table
         uncounted = uncounted_lines(self._form, batch)
         # The private server counts from the beginning of the batch.
         self._lines += uncounted if self._batches else 0
         rows = self._read_here(table, batch)
         is_known = rows is not None
         if rows is None:
-            rows = self._read(table, batch)
+            rows = self._read(batch)
         self._batches += 1
         try:
             if rows.num_rows:
-                sending.send_new(context, table, rows)
+                sending.send_new(self._context, table, rows)
         except errors.IntegrityError:
             if is_known:
                 # Of rows that break a key among themselves PostgreSQL says in which line.
-                self._read(table, batch)
+                self._read(batch)
             raise
         self._rows += rows.num_rows
         lines = lines_of(self._form, batch, len(self._splitter.head), rows.num_rows)
@@ -270,9 +270,17 @@ class CopyIn:
         listed = self._statement.columns
         return copy_columns.read(self._context, table, self._form, listed, batch, start)
 
-    def _read(self, table: Table, batch: bytes) -> pa.Table:
+    @property
+    def _table(self) -> Table:
+        table = self._context.catalog.tables.get(self._key)
+        if table is None:
+            require_known(self._context, self._statement)
+            raise errors.make("catalog.conflict")
+        return table
+
+    def _read(self, batch: bytes) -> pa.Table:
         """The rows of a batch, as the declared table takes them."""
-        context, statement = self._context, self._statement
+        context, statement, table = self._context, self._statement, self._table
         without = constraint_check.rules(context, table).without_foreign
         name = dry_run.stand_in(table) if without else table.local_name
         text = f"COPY {name}{statement.listed}", statement.options
@@ -309,8 +317,8 @@ def _require_admitted(context: Context, statement: Statement) -> None:
             return
 
 
-def _require_known(context: Context, statement: Statement) -> None:
-    """PostgreSQL's own error for a name that it does not know."""
+def require_known(context: Context, statement: Statement) -> None:
+    """Raise PostgreSQL's own error for a name that it does not know."""
     if statement.query:
         context.local.statements.require_syntax(statement.text.home)
         return
@@ -367,7 +375,7 @@ def width(context: Context, statement: Statement) -> int:
 
 def _query_of(context: Context, statement: Statement) -> str:
     """What COPY of a table reads: all columns but those that are generated."""
-    _require_known(context, statement)
+    require_known(context, statement)
     return f"SELECT {', '.join(_columns(context, statement)) or '*'} FROM {statement.path}"
 
 
@@ -377,13 +385,3 @@ def _columns(context: Context, statement: Statement) -> tuple[str, ...]:
         return statement.columns
     generated = constraint_check.rules(context, table).generated
     return tuple(quoted(c.name) for c in table.columns if fold(c.name) not in generated)
-
-
-def begin(context: Context, sql: str) -> tuple[Statement, CopyIn | None]:
-    """Begin a COPY, as any statement begins."""
-    if context.state.aborted:
-        raise errors.make("transaction.aborted")
-    if not context.in_transaction:
-        seen_state.refresh(context)
-    statement = parse(context, sql)
-    return statement, CopyIn(context, statement) if statement.reads else None

@@ -53,12 +53,15 @@ _FIXED = {
     "default_table_access_method": ("heap",), "idle_in_transaction_session_timeout": ("0",),
     "idle_session_timeout": ("0",), "transaction_timeout": ("0",), "synchronous_commit": ("on",),
     "session_replication_role": ("origin",), "quote_all_identifiers": ("off",),
-    "backslash_quote": ("safe_encoding",), "default_transaction_deferrable": ("off",),
+    "backslash_quote": ("safe_encoding",),
 }  # fmt: skip
 _TEXT = own_type("VARCHAR")
 _FREE_CATEGORIES = "Query Tuning"
 _ISOLATION = {"transaction_isolation": False, "default_transaction_isolation": True}
 _READING = {"transaction_read_only": False, "default_transaction_read_only": True}
+_DEFERRING = {"transaction_deferrable": False, "default_transaction_deferrable": True}
+#: What a transaction is given: whether by later ones.
+_MODES = _ISOLATION | _READING | _DEFERRING
 
 
 def change(
@@ -95,7 +98,7 @@ def change(
     if default.takes("DEFAULT") and default.done and _is_known(context, name):
         return _to_default(context, name, local=local)
     value = _read(context, text, name, rest)
-    if name in _ISOLATION or name in _READING:
+    if name in _MODES:
         _set_modes(context, name, value)
     elif context.in_transaction or not local:
         given.put(context, name, value, local=local)
@@ -166,7 +169,7 @@ def require(name: str, value: str, category: str) -> None:
     """Refuse a setting that is not known to be harmless; ``category`` is PostgreSQL's, "" of one
     that the session makes up, such as app.user.
     """
-    if name in _FREE or name in _ISOLATION or name in _READING:
+    if name in _FREE or name in _MODES:
         return
     if value in _FIXED.get(name, ()) or category.startswith(_FREE_CATEGORIES):
         return
@@ -176,8 +179,13 @@ def require(name: str, value: str, category: str) -> None:
 
 
 def _set_modes(context: Context, name: str, value: str) -> None:
-    given = Modes(level=keyword(value)) if name in _ISOLATION else Modes(read_only=value == "on")
-    if {**_ISOLATION, **_READING}[name]:
+    if name in _ISOLATION:
+        given = Modes(level=keyword(value))
+    elif name in _READING:
+        given = Modes(read_only=value == "on")
+    else:
+        given = Modes(deferrable=value == "on")
+    if _MODES[name]:
         control.set_default(context, given)
     else:
         control.set_modes(context, given)
@@ -209,7 +217,7 @@ def _reset(context: Context, words: Words) -> None:
 
 
 def _reset_one(context: Context, name: str) -> None:
-    if name in _ISOLATION or name in _READING:
+    if name in _MODES:
         control.reset_default(context)
     given.put(context, name, None, local=False)
 
@@ -226,8 +234,7 @@ def stays(name: str) -> bool:
     """Whether a setting, by its folded name, is none of those that `given` has: it is Louver's, or
     of later transactions.
     """
-    later = name in _ISOLATION or name in _READING
-    return name in OWN or (later and name.startswith("default_"))
+    return name in OWN or _MODES.get(name, False)
 
 
 def started(context: Context) -> dict[str, str]:
@@ -279,6 +286,9 @@ def _mode(context: Context, name: str) -> str:
         within = state.in_transaction and not _READING[name]
         reads = state.read_only if within else bool(own.default.read_only)
         return "on" if reads or not state.writable else "off"
+    if name in _DEFERRING:
+        within = state.in_transaction and not _DEFERRING[name]
+        return "on" if (own.open if within else own.default).deferrable else "off"
     return ""
 
 

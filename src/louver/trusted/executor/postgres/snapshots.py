@@ -60,7 +60,7 @@ def _repeating(context: Context, run: Callable[[], Done]) -> Done:
     state, engine = context.state, context.engine
     count = engine.remembered() if isinstance(engine, Nesting) else None
     # What the local engine would have to go back to is not repeated.
-    if count is None or state.redefined or context.local.temporary.names:
+    if count is None or state.definitions or context.local.temporary.names:
         state.follows_on = False
         return run()
     catalog, position = state.catalog, context.store.position()
@@ -75,7 +75,7 @@ def _repeating(context: Context, run: Callable[[], Done]) -> Done:
         if claims.take_again() and engine.remembered() == count:
             state.aborted = False  # the statement has sent nothing yet but what reads
             return
-        if state.catalog is not catalog or state.redefined:
+        if state.catalog is not catalog or state.definitions:
             _forget_definition(context, catalog)
         if count == len(state.savepoints) and not position[0] and catalog is state.saved:
             # There are savepoints, but nothing that they return to.
@@ -98,9 +98,9 @@ def _repeating(context: Context, run: Callable[[], Done]) -> Done:
 def _forget_definition(context: Context, before: Catalog) -> None:
     """Have a session know nothing of what a statement that was outrun has defined."""
     drawn = sequences.states(context.local, context.catalog)
-    seen_state.adopt(context, before, schema_changed=context.state.redefined)
+    seen_state.adopt(context, before, schema_changed=context.state.definitions > 0)
     sequences.restore(context.local, drawn)
-    context.state.redefined = False
+    context.state.definitions = 0
 
 
 def _again(

@@ -264,7 +264,7 @@ def _is_repeated(context: Context) -> bool:
     state, engine = context.state, context.engine
     if not (state.follows_on and isinstance(engine, Nesting) and engine.remembers):
         return False
-    return not (state.redefined or context.local.temporary.names or state.cache(Claims).within)
+    return not (state.definitions or context.local.temporary.names or state.cache(Claims).within)
 
 
 def _claim(context: Context, lacking: Mapping[Place, SequenceState]) -> None:

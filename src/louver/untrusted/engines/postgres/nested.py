@@ -40,6 +40,7 @@ class Nested(ABC):
     _only_locks = False
 
     in_transaction: bool
+    _session: postgres.Session | None
 
     @abstractmethod
     def _send_now(self, last: Sequence[Step], *, writes: bool) -> list[Reply]:
@@ -89,6 +90,11 @@ class Nested(ABC):
     def serialize(self) -> None:
         """See `Nesting`."""
         self._serializable = True
+
+    def forget_plans(self) -> None:
+        """See `Nesting`."""
+        if self._session is not None:
+            self._session.forget_statements()
 
     def begin_anew(self) -> None:
         """See `Nesting`; it goes with the next statement."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-TOKEN = re.compile(r'[(){}]|"(?:[^"\\]|\\.)*"|(?:[^\s(){}\\]|\\.)+', re.DOTALL)
+#: The bytes of a constant are one token: there may be millions, and names have no bare blanks.
+TOKEN = re.compile(
+    r':constvalue \d+ \[[-\d ]*\]|[(){}]|"(?:[^"\\]|\\.)*"|(?:[^\s(){}\\]|\\.)+', re.DOTALL
+)
 #: Kinds of nodes that read nothing but what their parts read, or that are looked at below. Those of
 #: several releases: CASE is called CASEEXPR since PostgreSQL 16.
 _KNOWN = frozenset(

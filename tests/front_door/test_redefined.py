@@ -1,0 +1,85 @@
+"""Tables that are made anew under statements that ran before, within transactions too."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.front_door import door as doors
+from tests.front_door.door import Door
+
+_TYPES = {
+    "integer": "7", "text": "'a'", "date": "'2024-02-03'", "integer[]": "'{1,2}'",
+    "numeric(6,2)": "2.5",
+}  # fmt: skip
+_QUERIES = (
+    "SELECT * FROM again", "SELECT again.a FROM again WHERE again.a IS NOT NULL",
+    "SELECT count(*) FROM again", "SELECT max(a::text) FROM again",
+)  # fmt: skip
+
+
+def _outcome(con: psycopg.Connection[Any], sql: str) -> object:
+    try:
+        cursor = con.execute(sql, prepare=False)
+    except psycopg.Error as error:
+        return error.sqlstate
+    return cursor.fetchall() if cursor.description else cursor.statusmessage
+
+
+def _statements(draw: random.Random) -> list[tuple[int, str, str]]:
+    """What a client runs at the door, and what in plaintext."""
+    listed, inside = [], False
+    for _ in range(14):
+        client = 0 if inside else draw.randrange(2)
+        kind = draw.choice(("anew", "alter", "block", "block", "insert"))
+        texts: list[str] = []
+        if kind == "block":
+            texts.append(draw.choice(("COMMIT", "ROLLBACK")) if inside else "BEGIN")
+            client, inside = 0, not inside
+        elif kind == "insert":
+            texts.append("INSERT INTO again SELECT NULL")
+        else:
+            type_, value = draw.choice(list(_TYPES.items()))
+            if kind == "anew":
+                protection = draw.choice(("", " ENC"))
+                texts += ["DROP TABLE again", f"CREATE TABLE again (a {type_}{protection})"]
+                texts.append(f"INSERT INTO again VALUES ({value})")
+            else:
+                texts.append(f"ALTER TABLE again ALTER a TYPE {type_} USING NULL")
+        texts += _QUERIES
+        listed += [(client, text, text.replace(" ENC)", ")")) for text in texts]
+    return listed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_statements_see_the_table_that_is_there(door: Door, seed: int) -> None:
+    draw = random.Random(seed)
+    with (
+        door.connect() as first, door.connect() as second, doors.plain() as plain,
+        psycopg.connect(plain.info.dsn, autocommit=True) as other,
+    ):  # fmt: skip
+        for con in (first, plain):
+            con.execute("DROP TABLE IF EXISTS again")
+            con.execute("CREATE TABLE again (a integer)")
+        for client, text, plain_text in _statements(draw):
+            wanted = _outcome((plain, other)[client], plain_text)
+            assert _outcome((first, second)[client], text) == wanted, text
+
+
+def test_types_keep_their_numbers_over_rollback_to_a_savepoint(door: Door) -> None:
+    """Drivers know types by numbers; only what is undone after the savepoint is made anew."""
+    with door.connect() as con, con.transaction():
+        con.execute("CREATE TYPE spans AS RANGE (subtype = text)")
+        (number,) = con.execute("SELECT 'spans'::regtype::oid::int8").fetchone() or (0,)
+        for _ in range(2):
+            with con.transaction(force_rollback=True):
+                con.execute("SELECT 1")
+            described = con.execute("SELECT '[a,z]'::spans").description or []
+            assert [column.type_code for column in described] == [number]
+        with con.transaction(force_rollback=True):
+            con.execute("CREATE TABLE of_spans (s spans)")
+        assert con.execute("SELECT to_regclass('of_spans')").fetchone() == (None,)
+        assert con.execute("SELECT '[a,z]'::spans").fetchone() == ("[a,z]",)
