@@ -25,7 +25,9 @@ _STATEMENTS = (
     ("SELECT * FROM k WHERE id = %s", "k"),
     ("SELECT n, s FROM k WHERE id = %s", "k"),
     ("SELECT a, b FROM p WHERE id = %s", "k"),
-    ("SELECT count(*), max(b) FROM p WHERE a < %s", "n"),
+    ("SELECT count(*), sum(b) FROM p WHERE a < %s", "k"),
+    ("SELECT a, b FROM p WHERE id = %s FOR UPDATE", "k"),
+    ("SELECT b FROM p WHERE id = %s FOR SHARE NOWAIT", "k"),
     ("UPDATE k SET n = n + %s WHERE id = %s", "nk"),
     ("UPDATE k SET s = %s WHERE id = %s", "sk"),
     ("UPDATE p SET b = b + %s WHERE id = %s", "nk"),
@@ -85,9 +87,9 @@ def _ran(con: psycopg.Connection[Any], text: str, values: list[object]) -> objec
 class _Drawn:
     """Statements with values, of few keys, so that they meet."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, first: int = 1000) -> None:
         self.draw = random.Random(seed)
-        self._next = 1000
+        self._next = first
 
     def _value(self, what: str) -> object:
         if what == "i":
@@ -144,7 +146,7 @@ def test_transactions_see_what_others_commit(door: Door, seed: int) -> None:
     """Two clients take turns, each in transactions of its own: as at READ COMMITTED, a statement
     sees what was committed before it. One waits for no other: they change rows of their own.
     """
-    drawn, states = _Drawn(seed), ["I", "I"]
+    drawn, states = _Drawn(seed, _ROWS + 20), ["I", "I"]
     with doors.plain() as a, door.connect() as c, door.connect() as d:
         _filled(a, "")
         _filled(c, " ENC")
@@ -175,11 +177,22 @@ def _turn(drawn: _Drawn, who: int, states: list[str]) -> tuple[str, list[object]
         states[who] = "I"
         return drawn.draw.choice(("COMMIT", "ROLLBACK")), []
     text, values = drawn.draw.choice(_STATEMENTS)
-    given = [drawn._value(what) for what in values]
-    if "SELECT" not in text:
-        # Odd keys are one client's, even ones the other's.
-        given = [v * 2 + who if isinstance(v, int) else v for v in given]
-    return text, given
+    # Within the bounds of what is there, so that none of it is Python's, whose transactions that
+    # have changed something see nothing of what others commit.
+    new = drawn._value("i") if "INSERT" in text else 0
+    key = drawn.draw.randint(1, 20)
+    if "SELECT" not in text or " FOR " in text:
+        key = 2 * key + who  # odd keys are one client's, even ones the other's
+    own = {"i": new, "s": drawn.draw.choice(("s7", "s9")), "k": key, "n": 1}
+    return text, [own[what] for what in values]
+
+
+def _counted(con: psycopg.Connection[Any]) -> None:
+    """Add one to what a row has, which is read with a lock."""
+    with con.transaction():
+        read = con.execute("SELECT b FROM p WHERE id = %s FOR UPDATE", (2,), prepare=True)
+        (number,) = read.fetchone() or (0,)
+        con.execute("UPDATE p SET b = %s WHERE id = %s", (number + 1, 2), prepare=True)
 
 
 def _transfer(con: psycopg.Connection[Any], draw: random.Random, planned: float) -> None:
@@ -210,6 +223,7 @@ def test_nothing_is_lost_where_transactions_meet(door: Door) -> None:
                     while True:
                         try:
                             _transfer(con, draw, 0.05)
+                            _counted(con)
                             break
                         except psycopg.errors.SerializationFailure:
                             again.append(number)
@@ -226,6 +240,7 @@ def test_nothing_is_lost_where_transactions_meet(door: Door) -> None:
         total = con.execute("SELECT sum(n) FROM k").fetchone()
         assert total == (_ROWS * (_ROWS + 1) // 2,)
         assert con.execute("SELECT b FROM p WHERE id = 1").fetchone() == (1 + clients * rounds,)
+        assert con.execute("SELECT b FROM p WHERE id = 2").fetchone() == (2 + clients * rounds,)
 
 
 @pytest.mark.parametrize("pool", ["session", "transaction"])

@@ -19,13 +19,15 @@ _NODES = frozenset(
     QUERY RANGETBLENTRY RTEPERMISSIONINFO ALIAS FROMEXPR JOINEXPR RANGETBLREF TARGETENTRY VAR CONST
     PARAM AGGREF FUNCEXPR OPEXPR DISTINCTEXPR NULLIFEXPR SCALARARRAYOPEXPR BOOLEXPR SUBLINK
     RELABELTYPE CASE CASEEXPR WHEN CASEWHEN ARRAY ARRAYEXPR COALESCE COALESCEEXPR NULLTEST
-    BOOLEANTEST SORTGROUPCLAUSE
+    BOOLEANTEST SORTGROUPCLAUSE ROWMARKCLAUSE
     """.split()
 )
 #: Fields, by their nodes, with the only values that they may have.
 _FIELDS = {
     ("QUERY", ":commandType"): ("1",), ("QUERY", ":hasModifyingCTE"): ("false",),
-    ("QUERY", ":hasForUpdate"): ("false",), ("QUERY", ":hasTargetSRFs"): ("false",),
+    ("QUERY", ":hasTargetSRFs"): ("false",),
+    # Of subqueries rows are locked without a word of it in the text.
+    ("ROWMARKCLAUSE", ":pushedDown"): ("false",),
     # Relations, subqueries, joins, and in later releases groups and nothing.
     ("RANGETBLENTRY", ":rtekind"): ("0", "1", "2", "8", "9"),
     # Tables; a subquery has none, and a view's is another one.
