@@ -91,6 +91,11 @@ class _Drawn:
         self.draw = random.Random(seed)
         self._next = first
 
+    def new(self) -> int:
+        """A key that is nowhere yet."""
+        self._next += 1
+        return self._next
+
     def _value(self, what: str) -> object:
         if what == "i":
             self._next += self.draw.choice((1, 1, 1, 0))  # sometimes a key that is there already
@@ -179,7 +184,7 @@ def _turn(drawn: _Drawn, who: int, states: list[str]) -> tuple[str, list[object]
     text, values = drawn.draw.choice(_STATEMENTS)
     # Within the bounds of what is there, so that none of it is Python's, whose transactions that
     # have changed something see nothing of what others commit.
-    new = drawn._value("i") if "INSERT" in text else 0
+    new = drawn.new() if "INSERT" in text else 0  # or they would wait for each other
     key = drawn.draw.randint(1, 20)
     if "SELECT" not in text or " FOR " in text:
         key = 2 * key + who  # odd keys are one client's, even ones the other's
