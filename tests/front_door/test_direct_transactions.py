@@ -323,3 +323,83 @@ def test_cancel_and_a_server_session_that_ends(door: Door) -> None:
             con.execute("ROLLBACK")
             expected = 2
         assert con.execute("SELECT n FROM k WHERE id = 2").fetchone() == (expected,)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_texts_are_read_as_the_schema_is_now(door: Door, begun: bool) -> None:
+    """Of one that is sent anew the columns are those of now, also behind BEGIN."""
+    with doors.plain() as plain, door.connect() as con, door.connect() as other:
+        for client, enc in ((plain, ""), (con, " ENC")):
+            _filled(client, enc)
+        for turn in range(5):
+            answers = []
+            for client in (plain, con):
+                client.execute("BEGIN")
+                if begun:
+                    client.execute("SELECT a, b FROM p WHERE id = %s", (1,), prepare=False)
+                changing = plain if client is plain else other
+                if turn == 3 and not (begun and client is plain):
+                    changing.execute("ALTER TABLE k ADD COLUMN z bigint DEFAULT 4")
+                if turn == 3 and begun and client is plain:
+                    client.execute("ALTER TABLE k ADD COLUMN z bigint DEFAULT 4")
+                read = client.execute("SELECT * FROM k WHERE id = %s", (1,), prepare=False)
+                answers.append((read.fetchall(), [c.name for c in read.description or ()]))
+                client.execute("COMMIT")
+            assert answers[0] == answers[1], turn
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["INSERT INTO p VALUES (900, 1, 1); COMMIT AND CHAIN; COMMIT",
+     "INSERT INTO p VALUES (901, 1, 1); ROLLBACK AND CHAIN; COMMIT",
+     "BEGIN; INSERT INTO p VALUES (902, 1, 1); COMMIT AND CHAIN; COMMIT"],
+)  # fmt: skip
+def test_chains_of_transactions_that_nobody_began(door: Door, text: str) -> None:
+    with doors.plain() as plain, door.connect() as con:
+        results = []
+        for client in (plain, con):
+            _filled(client, "")
+            try:
+                client.execute(text)
+                state = "done"
+            except psycopg.Error as error:
+                state = error.sqlstate or ""
+            results.append((state, client.execute("SELECT count(*) FROM p").fetchone()))
+        assert results[0] == results[1]
+
+
+def test_discard_that_fails_leaves_statements(door: Door) -> None:
+    with door.connect() as con:
+        con.execute("SELECT 1 + %s", (1,), prepare=True)
+        con.execute("BEGIN")
+        with pytest.raises(psycopg.errors.ActiveSqlTransaction):
+            con.execute("DISCARD ALL")
+        con.execute("ROLLBACK")
+        assert con.execute("SELECT 1 + %s", (2,), prepare=True).fetchone() == (3,)
+
+
+def test_a_deadlock_ends_one_of_two(door: Door) -> None:
+    """With PostgreSQL's own error, where locks are waited for as long as PostgreSQL looks."""
+    update, ended = "UPDATE k SET n = n + %s WHERE id = %s", list[str | None]()
+    with door.connect() as con, door.connect() as other:
+        _filled(con, " ENC")
+        for at, client in enumerate((con, other)):
+            _warm(client, _ROWS + 1 + 10 * at)
+            client.execute("SET lock_timeout = '20s'")
+            _warm(client, _ROWS + 30 + 10 * at)
+            client.execute("BEGIN")
+            client.execute(update, (1, 1 + at), prepare=True)
+
+        def cross(client: psycopg.Connection[Any], key: int) -> None:
+            try:
+                client.execute(update, (1, key), prepare=True)
+                ended.append(None)
+            except psycopg.Error as error:
+                ended.append(error.sqlstate)
+            client.execute("COMMIT")
+
+        thread = threading.Thread(target=cross, args=(other, 1))
+        thread.start()
+        cross(con, 2)
+        thread.join()
+    assert sorted(ended, key=str) == ["40P01", None]

@@ -214,6 +214,9 @@ impl<'a, E: Engine> Session<'a, E> {
         let outcome = self.engine.run(statement, values, formats);
         self.implicit &= self.engine.status() != b'I';
         let outcome = outcome?;
+        if statement.deallocates.as_deref() == Some("") {
+            self.statements.clear();
+        }
         // BEGIN makes it one that the client has asked for.
         self.implicit &= statement.kind != Kind::Begins;
         self.tell_settings()?;
@@ -221,14 +224,11 @@ impl<'a, E: Engine> Session<'a, E> {
         Ok(outcome)
     }
 
-    /// Forgets statements of the protocol's that DEALLOCATE or DISCARD gives up, all if there is no
-    /// name; whether that is all there is to do.
+    /// Forgets a statement of the protocol's that DEALLOCATE gives up; whether that is all there is
+    /// to do.
     fn deallocated(&mut self, name: &str) -> Step<bool> {
-        if name.is_empty() {
-            self.statements.clear();
-            return Ok(false);
-        }
-        if self.engine.status() == b'E' || self.statements.remove(name).is_none() {
+        let is_usable = !name.is_empty() && self.engine.status() != b'E';
+        if !is_usable || self.statements.remove(name).is_none() {
             return Ok(false);
         }
         self.engine.close_named(name)?;

@@ -6,7 +6,7 @@ use crate::proxy_texts::Texts;
 use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{columns, failure, fields, leak, GivenLeak};
 use louver_proxy::{
-    Canceller, Column, CopyPiece, Disclosed, Done, Engine, Fields, Looks, Outcome, Statement,
+    Canceller, Column, CopyPiece, Disclosed, Done, Engine, Fields, Kind, Looks, Outcome, Statement,
     Values, Way,
 };
 use pyo3::prelude::*;
@@ -157,20 +157,27 @@ impl Engine for Client {
     fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Handle>> {
         let state = self.status();
         let known = self.texts.find(sql, types, self.generation, state);
-        if let Some(known) = known.filter(|_| name.is_empty()) {
+        let known = known.filter(|_| name.is_empty());
+        if let Some(known) = known.as_ref().filter(|known| known.kind != Kind::Other) {
+            return Ok(known.clone());
+        }
+        let is_current = self.within.as_mut().is_none_or(Transaction::look);
+        if let Some(known) = known.filter(|_| is_current && self.within.is_some()) {
             return Ok(known);
         }
-        let is_open = state == b'T';
+        let open = self.within.as_ref();
+        let is_lost = state == b'E' || open.is_some_and(Transaction::is_lost);
+        let given = (sql, types.to_vec(), name, open.is_some() && is_current);
         let prepared = Python::attach(|py| {
-            let given = (sql, types.to_vec(), name, self.within.is_some());
             let call =
                 |object: &Bound<'_, PyAny>| statement(object.call_method1("prepare", given)?);
-            if state == b'E' {
+            if is_lost {
                 self.call(py, call)
             } else {
                 self.call_apart(py, call)
             }
         })?;
+        let is_open = state == b'T';
         if name.is_empty() {
             self.texts
                 .add(sql, types, self.generation, &prepared, is_open);

@@ -12,7 +12,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// What a transaction has done is remembered up to so many statements and bytes.
-const MOST_STATEMENTS: usize = 16_384;
+const MOST_STATEMENTS: usize = 4_096;
+const DEADLOCK: &str = "40P01";
 const MOST_BYTES: usize = 8 << 20;
 
 /// A statement that begins such transactions, as Python has judged it.
@@ -26,20 +27,29 @@ pub(crate) struct Begin {
 struct Opening {
     session: Py<Session>,
     steps: Vec<(String, Vec<Value>)>,
+    /// What fails unless the catalog has its version.
+    guard: (String, Vec<Value>),
 }
 
 #[pymethods]
 impl Begin {
-    /// What the server is sent, and what the client learns that it did.
+    /// What the server is sent, what guards the catalog's version, and what the client learns that
+    /// it did.
     #[new]
     fn new(
         session: Py<Session>,
         opening: Vec<(String, Vec<Given>)>,
+        guard: (String, Vec<Given>),
         tag: String,
     ) -> PyResult<Self> {
         let own = |(sql, values)| Ok((sql, Given::values(values)?));
         let steps = opening.into_iter().map(own).collect::<PyResult<_>>()?;
-        let opening = Arc::new(Opening { session, steps });
+        let guard = (guard.0, Given::values(guard.1)?);
+        let opening = Arc::new(Opening {
+            session,
+            steps,
+            guard,
+        });
         Ok(Self { opening, tag })
     }
 }
@@ -76,6 +86,7 @@ pub(crate) struct Transaction {
     pub(crate) entered: bool,
     /// Whether what was done is to be done again.
     lost: bool,
+    deadlocked: bool,
     /// Whether it can only be undone.
     failed: bool,
     done: Vec<Done>,
@@ -94,6 +105,7 @@ impl Transaction {
             begun: false,
             entered: false,
             lost: false,
+            deadlocked: false,
             failed: false,
             done: Vec::new(),
             bytes: 0,
@@ -155,8 +167,9 @@ impl Transaction {
         };
         match &sent {
             Some(Ok(_)) => self.begun = true,
-            Some(Err(_)) => {
+            Some(Err(error)) => {
                 (self.begun, self.lost) = (true, true);
+                self.deadlocked = matches!(error, Error::Server(said) if said.code == DEADLOCK);
                 self.undo();
             }
             None => {}
@@ -185,6 +198,30 @@ impl Transaction {
         } else {
             b'T'
         }
+    }
+
+    /// Whether the catalog has its version still, before a text is read anew: a change of others
+    /// may be committed at any time, but while the token is held.
+    pub(crate) fn look(&mut self) -> bool {
+        if self.entered || self.failed {
+            return true;
+        }
+        let opening = Arc::clone(&self.opening);
+        let guard = [Step {
+            sql: &opening.guard.0,
+            values: opening.guard.1.clone(),
+        }];
+        let sent = if self.begun {
+            self.exchange(&guard, &mut || false)
+        } else {
+            opening.session.get().direct(&guard, &mut || false)
+        };
+        sent.is_some_and(|sent| sent.is_ok())
+    }
+
+    /// Whether the server has ended it for another transaction, which waits for it.
+    pub(crate) fn is_deadlocked(&self) -> bool {
+        self.deadlocked
     }
 
     /// Whether the server has undone it.

@@ -35,8 +35,13 @@ impl Client {
                 return None;
             }
         }
-        let done = self.run_known(statement, values, formats)?;
+        let done = self.run_known(statement, values, formats);
         let open = self.within.as_mut()?;
+        if done.is_none() && open.is_deadlocked() {
+            open.fail();
+            return Some(Err(Failure::error("40P01", "deadlock detected")));
+        }
+        let done = done?;
         match &done {
             Ok(outcome) => open.add(&statement.handle, values, formats, outcome),
             Err(_) => open.fail(),

@@ -80,7 +80,11 @@ class Pass:
 @final
 class Begin:
     def __new__(
-        cls, session: Session, opening: Sequence[tuple[str, Sequence[Any]]], tag: str
+        cls,
+        session: Session,
+        opening: Sequence[tuple[str, Sequence[Any]]],
+        guard: tuple[str, Sequence[Any]],
+        tag: str,
     ) -> Begin: ...
 
 @final

@@ -173,6 +173,9 @@ class Client(Copies):
                 self._session.execute(f"SET TRANSACTION {modes}")
             self._is_implicit = False
             return tags.tag(prepared.tokens, -1, has_rows=False)
+        if words[-2:] == ["AND", "CHAIN"]:
+            name = tags.tag(prepared.tokens, -1, has_rows=False)
+            raise failed("25P01", f"{name} AND CHAIN can only be used in transaction blocks")
         if words[0] in ("SAVEPOINT", "RELEASE") or "TO" in words[1:4]:
             name = "ROLLBACK TO SAVEPOINT" if words[0] == "ROLLBACK" else words[0]
             name = "RELEASE SAVEPOINT" if words[0] == "RELEASE" else name
