@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,7 @@ def test_nothing_is_lost_where_transactions_meet(door: Door) -> None:
     clients, rounds = 4, 40
     with door.connect() as con:
         _filled(con, " ENC")
-    failures, again = list[BaseException](), list[int]()
+    failures = list[BaseException]()
 
     def work(number: int) -> None:
         draw = random.Random(number)
@@ -228,17 +229,15 @@ def test_nothing_is_lost_where_transactions_meet(door: Door) -> None:
                     while True:
                         try:
                             _transfer(con, draw, 0.05)
-                            _counted(con)
                             break
                         except psycopg.errors.SerializationFailure:
-                            again.append(number)
+                            continue
+                    _counted(con)
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
-    for act in (threading.Thread.start, threading.Thread.join):
-        for thread in threads:
-            act(thread)
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(work, range(clients)))
     assert failures == []
     with door.connect() as con:
         total = con.execute("SELECT sum(n) FROM k").fetchone()
