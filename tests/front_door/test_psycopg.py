@@ -236,3 +236,13 @@ def test_a_refusal_has_a_code_and_says_what_to_do(con: psycopg.Connection[Any]) 
     with pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
         con.execute("CREATE RULE r AS ON INSERT TO p DO NOTHING")
     assert "(sql.unsupported)" in str(caught.value.diag.message_hint)
+
+
+def test_discard_that_fails_leaves_statements(door: Door) -> None:
+    with door.connect() as con:
+        con.execute("SELECT 1 + %s", (1,), prepare=True)
+        con.execute("BEGIN")
+        with pytest.raises(psycopg.errors.ActiveSqlTransaction):
+            con.execute("DISCARD ALL")
+        con.execute("ROLLBACK")
+        assert con.execute("SELECT 1 + %s", (2,), prepare=True).fetchone() == (3,)
