@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,23 @@ def batches(rows: int, between: Any = None) -> pa.RecordBatchReader:
 
 
 def test_a_server_that_restarts_in_the_middle_of_a_load(key_file: Path) -> None:
-    with servers.started(WHEEL) as server, servers.connect(server.url(), keys=key_file) as con:
+    with (
+        servers.started(WHEEL) as server,
+        servers.connect(server.url(), keys=key_file) as con,
+        # A server ends with the thread that has started it; batches are read on one of their own.
+        ThreadPoolExecutor(1) as pool,
+    ):
         con.execute(TABLE)
         con.execute("INSERT INTO t VALUES (-1, 'before', 1)")
+        restarts = []
 
         def restart() -> None:
-            servers.restarted(server)
+            restarts.append(pool.submit(servers.restarted, server))
+            restarts[0].result()
 
         with pytest.raises(errors.OperationalError) as caught:
             con.load("t", batches(40_000, restart))
+        restarts[0].result()
         assert caught.value.code in ("server.lost", "server.unsure"), caught.value
         assert con.execute("SELECT id FROM t").fetchall() == [(-1,)]
         con.load("t", batches(10_000))

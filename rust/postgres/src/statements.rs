@@ -241,8 +241,11 @@ impl Connection {
 
     fn send_all(&mut self, steps: &[Step<'_>], relayed: Option<&[i16]>) -> Result<Vec<Key>> {
         if std::mem::take(&mut self.statements.stale) {
-            for prepared in std::mem::take(&mut self.statements.prepared).into_values() {
-                let name = &prepared.name;
+            let prepared = std::mem::take(&mut self.statements.prepared);
+            let mut names: Vec<String> = prepared.into_values().map(|known| known.name).collect();
+            // In an order of which the server learns nothing.
+            names.sort_unstable();
+            for name in &names {
                 frontend::close(b'S', name, &mut self.socket.output).map_err(unsendable)?;
             }
         }
