@@ -5,6 +5,7 @@ its disk is full, a pooler stands in front of it.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,6 +78,16 @@ def test_a_server_that_restarts_in_the_middle_of_a_load(key_file: Path) -> None:
     with pytest.raises(errors.OperationalError) as caught:
         servers.connect(server.url(), keys=key_file)
     assert caught.value.code == "server.lost"
+
+
+def test_a_load_asks_for_batches_on_its_own_thread(key_file: Path) -> None:
+    """A source may belong to that, like a cursor of SQLite's."""
+    threads = set[int]()
+    with servers.started(WHEEL) as server, servers.connect(server.url(), keys=key_file) as con:
+        con.execute(TABLE)
+        rows = batches(40_000, lambda: threads.add(threading.get_ident()))
+        assert con.load("t", rows) == 40_000
+    assert threads == {threading.get_ident()}
 
 
 def durable(data: Path) -> dict[str, str]:

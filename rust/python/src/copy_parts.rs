@@ -25,13 +25,20 @@ type Part = PyResult<Option<Vec<u8>>>;
 /// What is sent, part by part.
 pub(crate) struct Parts {
     maker: Option<Maker>,
+    /// Whether the batches may be asked for by another thread.
+    by_thread: bool,
     bytes_given: usize,
     ahead: Option<Receiver<Part>>,
 }
 
 impl Parts {
-    /// Of an iterable of batches, for columns of these types.
-    pub(crate) fn new(batches: &Bound<'_, PyAny>, types: Vec<u32>) -> PyResult<Self> {
+    /// Of an iterable of batches, for columns of these types. What a user gives is asked for by the
+    /// caller's thread alone; other ones may be asked for `by_thread`.
+    pub(crate) fn new(
+        batches: &Bound<'_, PyAny>,
+        types: Vec<u32>,
+        by_thread: bool,
+    ) -> PyResult<Self> {
         let maker = Maker {
             next: next_of(batches)?,
             format: Some(CopyFormat::new(types)),
@@ -39,6 +46,7 @@ impl Parts {
         };
         Ok(Self {
             maker: Some(maker),
+            by_thread,
             bytes_given: 0,
             ahead: None,
         })
@@ -54,7 +62,7 @@ impl Parts {
         };
         let part = maker.next()?;
         self.bytes_given += part.as_ref().map_or(0, Vec::len);
-        if self.bytes_given < FEW_BYTES || part.is_none() {
+        if !self.by_thread || self.bytes_given < FEW_BYTES || part.is_none() {
             self.maker = Some(maker);
             return Ok(part);
         }

@@ -142,15 +142,18 @@ impl Session {
     }
 
     /// Runs a `COPY … FROM STDIN (FORMAT binary)` of Arrow batches into columns of these types; the
-    /// number of rows. What the batches raise comes out as it is, and nothing is written.
+    /// number of rows. What the batches raise comes out as it is, and nothing is written. Batches
+    /// may be asked for `by_thread` where it does not matter which one does.
+    #[pyo3(signature = (sql, types, batches, by_thread=false))]
     fn copy_in(
         &self,
         py: Python<'_>,
         sql: String,
         types: Vec<u32>,
         batches: Py<PyAny>,
+        by_thread: bool,
     ) -> PyResult<u64> {
-        let parts = Parts::new(batches.bind(py), types)?;
+        let parts = Parts::new(batches.bind(py), types, by_thread)?;
         // Without the lock: at the end it waits for a thread that may want it.
         py.detach(|| {
             std::thread::scope(|scope| {

@@ -66,8 +66,9 @@ class Loading(ABC):
                 self._wait(Waiting(values.insertion(table, rows), writes=True))
                 return
             if not self._one_by_one(table, rows):
-                self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)))
+                self._copy(table, rows.schema, iter(rows.to_batches(FEW_ROWS)), by_thread=True)
             return
+        # What a user gives may belong to this thread, like a cursor of SQLite's.
         self._copy(table, rows.schema, self._counted(rows))
 
     #: See `TakesRows`.
@@ -118,7 +119,10 @@ class Loading(ABC):
         for name in by_copy:
             self._send(f"DROP TABLE pg_temp.{name}", (), writes=True)
 
-    def _copy(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    def _copy(
+        self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch], *,
+        by_thread: bool = False,
+    ) -> None:  # fmt: skip
         self._settle()
         self._enter()
         self._journal.forget()
@@ -133,7 +137,7 @@ class Loading(ABC):
                 yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
         with translated(self.address, unsure=not self.in_transaction):
-            self._live().copy_in(sql, [number for _, number, _ in fields], plain())
+            self._live().copy_in(sql, [number for _, number, _ in fields], plain(), by_thread)
 
     def _counted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         for batch in rows:
