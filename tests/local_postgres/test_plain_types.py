@@ -270,9 +270,9 @@ def test_few_rows_with_arrays_wait_for_the_next_statement(
     copied: list[str] = []
     copy = PostgresEngine._copy
 
-    def noted(engine: PostgresEngine, table: str, *given: Any) -> None:
+    def noted(engine: PostgresEngine, table: str, *given: Any, **options: Any) -> None:
         copied.append(table)
-        copy(engine, table, *given)
+        copy(engine, table, *given, **options)
 
     monkeypatch.setattr(PostgresEngine, "_copy", noted)
     types = ("int[]", "text[]", "numeric[]", "timestamptz[]", "bool[]", "uuid[]", "json")
