@@ -50,18 +50,38 @@ pub struct Relayed {
     pub ends: Vec<usize>,
 }
 
+/// Which statement's rows are relayed, in which formats, and how many of its first columns.
+#[derive(Clone, Copy)]
+pub struct Relay<'a> {
+    /// The statement's place among those that are sent.
+    pub at: usize,
+    /// Of all of its columns, of one for all, or none for texts.
+    pub formats: &'a [i16],
+    /// So many columns at the end are left out.
+    pub hidden: usize,
+}
+
 impl Relayed {
-    /// A row of so many columns.
-    pub(crate) fn push(&mut self, body: &DataRowBody, columns: usize) -> Result<()> {
+    /// A row of so many columns, of which the last ones are `hidden`.
+    pub(crate) fn push(&mut self, body: &DataRowBody, columns: usize, hidden: usize) -> Result<()> {
         let wrong = || Error::Protocol("a row of another width, or too long".to_owned());
-        let count = body.ranges().count().map_err(Error::protocol)?;
-        let width = u16::try_from(columns).ok().filter(|_| count == columns);
-        let length = i32::try_from(body.buffer().len() + 6).map_err(|_| wrong())?;
+        let shown = columns.checked_sub(hidden).ok_or_else(wrong)?;
+        let (mut count, mut end) = (0, 0);
+        let mut ranges = body.ranges();
+        while let Some(range) = ranges.next().map_err(Error::protocol)? {
+            count += 1;
+            // A value follows its length, which NULL has alone.
+            let size = range.map_or(0, |range| range.len());
+            end += if count > shown { 0 } else { 4 + size };
+        }
+        let values = body.buffer().get(..end).ok_or_else(wrong)?;
+        let width = u16::try_from(shown).ok().filter(|_| count == columns);
+        let length = i32::try_from(end + 6).map_err(|_| wrong())?;
         self.messages.extend_from_slice(b"D");
         self.messages.extend_from_slice(&length.to_be_bytes());
         self.messages
             .extend_from_slice(&width.ok_or_else(wrong)?.to_be_bytes());
-        self.messages.extend_from_slice(body.buffer());
+        self.messages.extend_from_slice(values);
         self.ends.push(self.messages.len());
         Ok(())
     }

@@ -30,7 +30,7 @@ mod tls;
 mod trust;
 mod values;
 
-pub use answer::{Description, Field, Relayed, Reply};
+pub use answer::{Description, Field, Relay, Relayed, Reply};
 pub use cancel::Cancel;
 pub use connection::{Connection, Look, State};
 pub use copied::{copied, rows_end, CopyLayout};

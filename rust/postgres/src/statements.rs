@@ -1,6 +1,6 @@
 //! Statements: described, run in pipelines, and prepared once.
 
-use crate::answer::{fields, Description, Field, Relayed, Reply};
+use crate::answer::{fields, Description, Field, Relay, Relayed, Reply};
 use crate::connection::{unexpected, unsendable, Connection, Look, State};
 use crate::error::{Error, Result, ServerError};
 use crate::oid::Oid;
@@ -110,24 +110,24 @@ impl Connection {
         self.run_all(steps, None, look)
     }
 
-    /// The same, but for the rows of the last statement: they are in [`Reply::relayed`] as the
-    /// server sent them, in these formats of their columns.
+    /// The same, but for the rows of one statement: they are in [`Reply::relayed`] as the server
+    /// sent them.
     ///
     /// # Errors
     /// Of the first statement that failed.
     pub fn relay(
         &mut self,
         steps: &[Step<'_>],
-        formats: &[i16],
+        relayed: Relay<'_>,
         look: Look<'_>,
     ) -> Result<Vec<Reply>> {
-        self.run_all(steps, Some(formats), look)
+        self.run_all(steps, Some(relayed), look)
     }
 
     fn run_all(
         &mut self,
         steps: &[Step<'_>],
-        relayed: Option<&[i16]>,
+        relayed: Option<Relay<'_>>,
         look: Look<'_>,
     ) -> Result<Vec<Reply>> {
         let outside = self.state() == State::Idle;
@@ -147,7 +147,7 @@ impl Connection {
     fn run_once(
         &mut self,
         steps: &[Step<'_>],
-        relayed: Option<&[i16]>,
+        relayed: Option<Relay<'_>>,
         look: Look<'_>,
     ) -> Result<Vec<Reply>> {
         let keys = self.send_all(steps, relayed)?;
@@ -172,11 +172,15 @@ impl Connection {
                     }
                     rows = Some(Rows::new(prepared.columns.clone()));
                 }
-                Message::DataRow(body) if relayed.is_some() && replies.len() + 1 == steps.len() => {
-                    let width = rows.as_ref().ok_or_else(unexpected)?.fields.len();
-                    messages.push(&body, width)?;
+                Message::DataRow(body) => {
+                    let rows = rows.as_mut().ok_or_else(unexpected)?;
+                    match relayed.filter(|relayed| relayed.at == replies.len()) {
+                        Some(relayed) => {
+                            messages.push(&body, rows.fields.len(), relayed.hidden)?;
+                        }
+                        None => rows.push(&body)?,
+                    }
                 }
-                Message::DataRow(body) => rows.as_mut().ok_or_else(unexpected)?.push(&body)?,
                 Message::CommandComplete(body) => {
                     let tag = body.tag().map_err(Error::protocol)?.to_owned();
                     let rows = rows.take().ok_or_else(unexpected)?;
@@ -239,7 +243,7 @@ impl Connection {
         self.statements.defines &= self.state() != State::Idle;
     }
 
-    fn send_all(&mut self, steps: &[Step<'_>], relayed: Option<&[i16]>) -> Result<Vec<Key>> {
+    fn send_all(&mut self, steps: &[Step<'_>], relayed: Option<Relay<'_>>) -> Result<Vec<Key>> {
         if std::mem::take(&mut self.statements.stale) {
             let prepared = std::mem::take(&mut self.statements.prepared);
             let mut names: Vec<String> = prepared.into_values().map(|known| known.name).collect();
@@ -249,11 +253,10 @@ impl Connection {
                 frontend::close(b'S', name, &mut self.socket.output).map_err(unsendable)?;
             }
         }
-        let last = steps.len().saturating_sub(1);
         let numbered = steps.iter().enumerate();
         let keys = numbered.map(|(at, step)| {
-            let formats = relayed.filter(|_| at == last).unwrap_or(&BINARY);
-            self.send(step, formats)
+            let relayed = relayed.filter(|relayed| relayed.at == at);
+            self.send(step, relayed.map_or(&BINARY, |relayed| relayed.formats))
         });
         let keys: Result<Vec<Key>> = keys.collect();
         if keys.is_err() {

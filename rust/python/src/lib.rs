@@ -28,6 +28,7 @@ mod proxy_growth;
 mod proxy_guest;
 mod proxy_passes;
 mod proxy_reads;
+mod proxy_relays;
 mod proxy_rows;
 mod proxy_running;
 mod proxy_shown;

@@ -6,8 +6,8 @@ use crate::postgres_replies::{arrays, Reply};
 use crate::postgres_values::Given;
 use crate::sealed_rows::SealedRow;
 use louver_postgres::{
-    Binding, Cancel, Check, Connection, Field, Host, Identity, Look, Roots, Secret, Settings,
-    State, Step, Tls,
+    Binding, Cancel, Check, Connection, Field, Host, Identity, Look, Relay, Roots, Secret,
+    Settings, State, Step, Tls,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -267,11 +267,11 @@ impl Session {
         self.unlocked(false, |connection| connection.run(steps, look))
     }
 
-    /// The same, but that the rows of the last statement are relayed in these formats; or `within`
-    /// a transaction that such a caller has begun.
-    pub(crate) fn relayed(&self, steps: &[Step<'_>], formats: &[i16], within: bool) -> Direct {
+    /// The same, but that the rows of one statement are relayed; or `within` a transaction that
+    /// such a caller has begun.
+    pub(crate) fn relayed(&self, steps: &[Step<'_>], relay: Relay<'_>, within: bool) -> Direct {
         self.unlocked(within, |connection| {
-            connection.relay(steps, formats, &mut || false)
+            connection.relay(steps, relay, &mut || false)
         })
     }
 

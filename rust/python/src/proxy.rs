@@ -5,6 +5,7 @@ use crate::proxy_growth::{Growth, RowNumbers};
 use crate::proxy_guest::Guest;
 use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
+use crate::proxy_relays::PassedChange;
 use crate::proxy_rows::{Chosen, NewRow};
 use crate::proxy_transactions::Begin;
 use crate::proxy_values::failure;
@@ -283,6 +284,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NewRow>()?;
     module.add_class::<Write>()?;
     module.add_class::<Pass>()?;
+    module.add_class::<PassedChange>()?;
     module.add_class::<Begin>()?;
     module.add_class::<Server>()
 }

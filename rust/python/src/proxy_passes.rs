@@ -6,7 +6,7 @@ use crate::postgres_values::Given;
 use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{described, Described};
 use crate::raw_messages::integer;
-use louver_postgres::{Error, ServerError, Step, Value};
+use louver_postgres::{Error, Relay, Reply, ServerError, Step, Value};
 use louver_proxy::{Column, Failure, Outcome, Values};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -70,11 +70,9 @@ pub(crate) struct Pass {
     guard: Option<(String, Vec<Value>)>,
     looked_at: LookedAt,
     sql: String,
-    /// Of the parameters the types that the client says and those that they have, which may be
-    /// wider, and whether texts of these mean the same under all settings.
-    parameters: Vec<(u32, u32, bool)>,
-    /// The same of the columns.
+    parameters: Parameters,
     columns: Vec<Column>,
+    /// Of each column whether its text may be sent.
     firm: Vec<bool>,
 }
 
@@ -87,7 +85,7 @@ impl Pass {
         session: Py<Session>,
         guard: Option<(String, Vec<Given>)>,
         sql: String,
-        parameters: Vec<(u32, u32, bool)>,
+        parameters: Parameters,
         columns: Vec<(Described, bool)>,
     ) -> PyResult<Self> {
         let guard = guard.map(|(sql, values)| Ok::<_, PyErr>((sql, Given::values(values)?)));
@@ -121,7 +119,7 @@ impl Pass {
         let results: Vec<i16> = columns.iter().map(|column| column.format).collect();
         let query = Step {
             sql: &self.sql,
-            values: self.bound(values)?,
+            values: bound(&self.parameters, values)?,
         };
         let session = self.session.get();
         let guard = self
@@ -133,8 +131,15 @@ impl Pass {
         let mut steps = self.looked_at.guarded(session, guard, &mut within)?;
         steps.push(query);
         let sent = match &mut within {
-            Some(transaction) => transaction.relay(&steps, &results)?,
-            None => session.relayed(&steps, &results, false)?,
+            Some(transaction) => transaction.relay(&steps, &results, 0)?,
+            None => {
+                let relay = Relay {
+                    at: steps.len() - 1,
+                    formats: &results,
+                    hidden: 0,
+                };
+                session.relayed(&steps, relay, false)?
+            }
         };
         let reply = match sent {
             Ok(mut replies) => replies.pop()?,
@@ -144,11 +149,8 @@ impl Pass {
             Err(_) => return None,
         };
         self.looked_at.again();
-        let fields = reply.rows.fields.iter().map(|field| field.type_);
-        let described = columns.iter().map(|column| column.type_);
-        if fields.len() != columns.len() || !fields.zip(described).all(|(a, b)| is_sent_as(a, b)) {
-            return None;
-        }
+        let is_whole = reply.rows.fields.len() == columns.len();
+        (is_whole && are_as_described(&reply, &columns)).then_some(())?;
         Some(Ok(Outcome::Rows {
             tag: "SELECT ".to_owned(),
             columns,
@@ -156,28 +158,40 @@ impl Pass {
             ends: reply.relayed.ends,
         }))
     }
+}
 
-    fn bound(&self, values: &Values) -> Option<Vec<Value>> {
-        (values.values.len() == self.parameters.len()).then_some(())?;
-        let all = values.values.iter().zip(&values.formats);
-        all.zip(&self.parameters)
-            .map(|((value, format), &(given, type_, is_firm))| {
-                let Some(bytes) = value else {
-                    return Some(Value::NullOf(type_));
-                };
-                if given != type_ {
-                    let number = integer(bytes, *format, given)?;
-                    return Some(Value::Typed(type_, number.to_string()));
-                }
-                if *format == 1 {
-                    return Some(Value::Binary(type_, bytes.to_vec()));
-                }
-                is_firm.then_some(())?;
-                let text = std::str::from_utf8(bytes).ok()?;
-                (!text.contains('\0')).then(|| Value::Typed(type_, text.to_owned()))
-            })
-            .collect()
-    }
+/// Of each parameter the type that the client says, the one that it has, which may be wider, and
+/// whether texts of that mean the same under all settings.
+pub(crate) type Parameters = Vec<(u32, u32, bool)>;
+
+/// The values of Bind as the server is sent them; None where one is not of its type.
+pub(crate) fn bound(parameters: &Parameters, values: &Values) -> Option<Vec<Value>> {
+    (values.values.len() == parameters.len()).then_some(())?;
+    let all = values.values.iter().zip(&values.formats);
+    all.zip(parameters)
+        .map(|((value, format), &(given, type_, is_firm))| {
+            let Some(bytes) = value else {
+                return Some(Value::NullOf(type_));
+            };
+            if given != type_ {
+                let number = integer(bytes, *format, given)?;
+                return Some(Value::Typed(type_, number.to_string()));
+            }
+            if *format == 1 {
+                return Some(Value::Binary(type_, bytes.to_vec()));
+            }
+            is_firm.then_some(())?;
+            let text = std::str::from_utf8(bytes).ok()?;
+            (!text.contains('\0')).then(|| Value::Typed(type_, text.to_owned()))
+        })
+        .collect()
+}
+
+/// Whether an answer begins with these columns.
+pub(crate) fn are_as_described(reply: &Reply, columns: &[Column]) -> bool {
+    let mut fields = reply.rows.fields.iter().map(|field| field.type_);
+    let mut described = columns.iter().map(|column| column.type_);
+    described.all(|own| fields.next().is_some_and(|field| is_sent_as(field, own)))
 }
 
 /// Whether values of a type are sent in the same way as those of another one.

@@ -71,6 +71,7 @@ impl Client {
                 self.shown.add(write.get().disclosed());
                 ran
             }
+            Direct::Change(change) => change.get().run(values, formats, within),
         };
         match ran {
             Ran::Done(done) => {
@@ -127,7 +128,7 @@ impl Client {
             Some(Direct::Read(read)) => read.get().recorded(),
             Some(Direct::Write(write)) => write.get().recorded(),
             Some(Direct::Pass(pass)) => pass.get().looked(),
-            Some(Direct::Begin(_)) | None => {}
+            Some(Direct::Change(_) | Direct::Begin(_)) | None => {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
+use crate::proxy_relays::PassedChange;
 use crate::proxy_transactions::Begin;
 use crate::proxy_values::{columns, rows};
 use crate::proxy_writes::Write;
@@ -33,6 +34,7 @@ pub(crate) enum Direct {
     Read(Py<Read>),
     Pass(Py<Pass>),
     Write(Py<Write>),
+    Change(Py<PassedChange>),
     Begin(Py<Begin>),
 }
 

@@ -5,7 +5,7 @@ use crate::postgres::Session;
 use crate::postgres_values::Given;
 use crate::proxy_growth::Growth;
 use crate::proxy_statements::Handle;
-use louver_postgres::{Error, Look, Reply, Step, Value};
+use louver_postgres::{Error, Look, Relay, Reply, Step, Value};
 use louver_proxy::{Outcome, Values};
 use pyo3::prelude::*;
 use std::hash::{BuildHasher, RandomState};
@@ -138,14 +138,22 @@ impl Transaction {
         })
     }
 
-    /// The same, but that the rows of the last statement are relayed in these formats.
+    /// The same, but that the rows of the last statement are relayed in these formats, without
+    /// the last columns of theirs that are `hidden`.
     pub(crate) fn relay(
         &mut self,
         steps: &[Step<'_>],
         formats: &[i16],
+        hidden: usize,
     ) -> Option<Result<Vec<Reply>, Error>> {
         self.send(steps, |session, steps, begun| {
-            session.relayed(steps, formats, begun)
+            let at = steps.len().saturating_sub(1);
+            let relay = Relay {
+                at,
+                formats,
+                hidden,
+            };
+            session.relayed(steps, relay, begun)
         })
     }
 

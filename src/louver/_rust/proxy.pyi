@@ -78,6 +78,20 @@ class Pass:
     ) -> Pass: ...
 
 @final
+class PassedChange:
+    def __new__(
+        cls,
+        session: Session,
+        opening: Sequence[tuple[str, Sequence[Any]]],
+        verb: str,
+        sql: str,
+        parameters: Sequence[tuple[int, int, bool]],
+        columns: Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]] | None,
+        checks: int,
+        growth: Growth | None,
+    ) -> PassedChange: ...
+
+@final
 class Begin:
     def __new__(
         cls,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from louver.trusted.apps.pgproxy import beginning, passing, reading
+from louver.trusted.apps.pgproxy import beginning, passing, reading, relayed_texts
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import dispatch, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
@@ -31,11 +31,11 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return passing.of(context, wire, prepared)
     if not repeated.holds(context):
         return None
-    if isinstance(known.form, reading_again.Reader) and not known.form.plan.leaks:
-        # Of plain columns: what is relayed need not be opened.
-        passed = passing.of(context, wire, prepared)
-        if passed is not None and passing.relays_texts(wire, prepared):
-            return passed
+    passed = (
+        passing.of(context, wire, prepared) if _is_plain(context, wire, prepared, known) else None
+    )
+    if passed is not None:
+        return passed
     # Each placeholder is one value, in the order of Bind.
     if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):
         return None
@@ -43,3 +43,11 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return reading.of(context, wire, prepared, known.form)
     change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
     return None if change is None else change.write
+
+
+def _is_plain(context: Context, wire: Wire, prepared: Prepared, known: repeated.Known) -> bool:
+    """Whether a statement may be one of plain columns: what is relayed need not be opened."""
+    if isinstance(known.form, reading_again.Reader):
+        return not known.form.plan.leaks and relayed_texts.are_relayed(wire, prepared)
+    table = context.catalog.tables.get(known.flow[0])
+    return prepared.does in ("UPDATE", "DELETE") and table is not None and not table.has_encrypted

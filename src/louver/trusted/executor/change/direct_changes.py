@@ -323,15 +323,25 @@ def _writing(
     context: Context, table: Table, text: tuple[str, str], chosen: _Chosen,
     new_row: Any,
 ) -> Change | None:  # fmt: skip
+    sent = opening(context)
+    if sent is None:
+        return None
+    write = context.columns.keyring.direct(
+        native.module().proxy.Write, *sent, *text, chosen.rows, new_row, counted_in(context, table)
+    )
+    return Change(write, chosen)
+
+
+def opening(context: Context) -> tuple[Any, list[Any]] | None:
+    """The server's session, and what begins a transaction on it and at last enters its token; None
+    where there is none.
+    """
     direct = getattr(context.engine, "direct_change", None)
     writers = context.store.writers
     token = None if writers is None else writers.token
-    sent = None if direct is None or token is None else direct(token, 1)
-    if sent is None:
-        return None
-    session, opening = sent
-    write = context.columns.keyring.direct(
-        native.module().proxy.Write, session, opening, *text, chosen.rows, new_row,
-        context.state.cache(_Tables).of(context, table),
-    )  # fmt: skip
-    return Change(write, chosen)
+    return None if direct is None or token is None else direct(token, 1)
+
+
+def counted_in(context: Context, table: Table) -> Any:
+    """Where a table's rows are counted."""
+    return context.state.cache(_Tables).of(context, table)

@@ -1,4 +1,4 @@
-"""Which queries a server may answer as they are, and their texts for it.
+"""Which queries and changes a server may run as they are, and their texts for it.
 
 Decided on PostgreSQL's own tree of the query (`node_tree`), and by default not: all nodes are of a
 few kinds, all types are PostgreSQL's own of which no setting changes a value, all functions are
@@ -24,8 +24,12 @@ _NODES = frozenset(
 )
 #: Fields, by their nodes, with the only values that they may have.
 _FIELDS = {
-    ("QUERY", ":commandType"): ("1",), ("QUERY", ":hasModifyingCTE"): ("false",),
-    ("QUERY", ":hasTargetSRFs"): ("false",),
+    ("QUERY", ":hasModifyingCTE"): ("false",), ("QUERY", ":hasTargetSRFs"): ("false",),
+    ("QUERY", ":hasRowSecurity"): ("false",),
+    # Parameters of the statement, and what a subquery gives.
+    ("PARAM", ":paramkind"): ("0", "2"),
+    # Not as a row was, or will be.
+    ("VAR", ":varreturningtype"): ("0",),
     # Of subqueries rows are locked without a word of it in the text.
     ("ROWMARKCLAUSE", ":pushedDown"): ("false",),
     # Relations, subqueries, joins, and in later releases groups and nothing.
@@ -39,12 +43,17 @@ _TYPES = frozenset(
     (16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 1700, 2950,
      1000, 1016, 1005, 1007, 1009, 1021, 1022, 1014, 1015, 1182, 1115, 1185, 1231, 2951)
 )  # fmt: skip
+#: Of these a server's columns are as they are declared, but that varchar has no length there.
+_STORED = frozenset((16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1114, 1184, 1700, 2950))
 _COLLATED = frozenset((25, 1042, 1043))
+#: By the numbers of `CmdType`.
+_VERBS = {"1": "SELECT", "2": "UPDATE", "4": "DELETE"}
 #: char(n), and arrays of such.
 _PADDED = ("1042", "1014")
 #: Functions of texts that any collation that compares byte by byte, as ours, gives the same of.
 _OF_TEXTS = frozenset(
-    "texteq textne textlike textnlike bpchareq bpcharne length textlen bpcharlen count".split()
+    "texteq textne textlike textnlike bpchareq bpcharne length textlen bpcharlen count varchar"
+    " bpchar".split()
 )
 #: Aliases that a text has, unlike those that the analyser adds.
 _ALIASES = (":alias", ":join_using_alias")
@@ -60,6 +69,8 @@ SETTINGS = (
     "standard_conforming_strings = on", "timezone = 'UTC'",
 )  # fmt: skip
 LEFT = "SELECT oprleft FROM pg_operator WHERE oid = ANY($1::oid[])"
+#: The name of the function whose body a text is.
+NAME = "louver_body"
 BODY = (
     "SELECT pg_get_function_sqlbody(oid) FROM pg_proc WHERE proname = $1"
     " AND pronamespace = pg_my_temp_schema()"
@@ -84,6 +95,10 @@ class Judged:
     orders: set[int] = field(default_factory=set)
     #: types of constants, columns and results
     types: set[int] = field(default_factory=set)
+    #: what it does, the numbers of the columns that it sets, and of how many relations it is
+    verb: str = ""
+    sets: list[int] = field(default_factory=list)
+    relations: int = 0
     _labels: list[str] = field(default_factory=list)
     _fields: list[str] = field(default_factory=list)
     _functions: list[tuple[str, int]] = field(default_factory=list)
@@ -94,6 +109,7 @@ class Judged:
         self._fields.append(within)
         self._functions.append(("", 0))
         self.is_known &= label in _NODES
+        self.relations += len(self._labels) == 2 and label == "RANGETBLENTRY"
 
     def leave(self) -> None:
         """It ends."""
@@ -106,9 +122,28 @@ class Judged:
         """Whether a node has not ended."""
         return bool(self._labels)
 
+    def _does(self, word: str) -> None:
+        """Only the statement as a whole may change rows."""
+        if len(self._labels) == 1:
+            self.verb = _VERBS.get(word, "")
+        self.is_known &= word == "1" or (len(self._labels) == 1 and word in _VERBS)
+
+    def _sets(self, name: str, word: str) -> None:
+        if self.verb == "SELECT":
+            return
+        if name == ":resno":
+            self.is_known &= word.isdecimal()
+            self.sets.append(int(word) if word.isdecimal() else 0)
+        elif name == ":resjunk":
+            self.is_known &= word == "false"
+
     def take(self, name: str, word: str) -> None:
         """A field's first word."""
         label = self._labels[-1]
+        if label == "QUERY" and name == ":commandType":
+            self._does(word)
+        if self._labels[1:] == ["TARGETENTRY"] and self._fields[-1] == ":targetList":
+            self._sets(name, word)
         if label == "ALIAS" and name == ":colnames" and self._fields[-1] in _ALIASES:
             # Names by position: the server has more columns.
             self.is_known &= word == "<>"
@@ -166,6 +201,11 @@ def judged(tree: str) -> Judged:
 def are_fixed(types: Collection[int]) -> bool:
     """Whether no setting changes what values of these types are."""
     return _TYPES.issuperset(types)
+
+
+def are_stored(types: Collection[int]) -> bool:
+    """Whether a server's columns of these types take what is assigned as the declared ones do."""
+    return _STORED.issuperset(types)
 
 
 def compares_bytes(functions: Collection[str]) -> bool:

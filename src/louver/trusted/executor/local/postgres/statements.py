@@ -27,19 +27,26 @@ from louver.trusted.executor.local.postgres import (
     keys,
     node_tree,
     passed,
+    relaying,
 )
 from louver.trusted.executor.local.postgres import parameters as values_given
+from louver.trusted.executor.local.postgres.called import (
+    CALLED,
+    FIRST_OF_USERS,
+    OPERATORS,
+    RELATIONS,
+    Called,
+)
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.failures import translated
 from louver.trusted.executor.local.postgres.node_tree import Read
+from louver.trusted.executor.local.postgres.relaying import MOST_ARGUMENTS, Passed
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
-_BODY, _PRINTED = "louver_body", "louver_printed"
+_PRINTED = "louver_printed"
 _NAMED = re.compile(r'"(.+?)(\[\])*"')
-_FIRST_OF_USERS = 16_384
-_MOST_ARGUMENTS = 100
 #: PostgreSQL's own functions that run a text, or read what a text or number names.
 _TAKE_NAMES = (
     "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
@@ -49,36 +56,6 @@ _TAKE_NAMES = (
     "pg_read_binary_file", "lo_get", "loread", "ts_stat", "ts_rewrite", "pg_get_viewdef",
     "pg_sequence_last_value", "currval", "nextval", "setval", "lastval",
 )  # fmt: skip
-_RELATIONS = """
-SELECT c.oid, CASE WHEN n.oid = pg_my_temp_schema() THEN 'pg_temp' ELSE n.nspname::text END,
-    c.relname::text, c.relkind::text, (SELECT ev_action::text FROM pg_rewrite
-    WHERE ev_class = c.oid AND rulename = '_RETURN')
-FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = ANY($1::oid[])
-"""
-_CALLED = """
-SELECT p.oid, n.nspname::text, p.proname::text, p.provolatile::text, l.lanname::text,
-    p.prosqlbody::text
-FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-JOIN pg_language AS l ON l.oid = p.prolang WHERE p.oid = ANY($1::oid[])
-"""
-_OPERATORS = "SELECT oprcode::oid FROM pg_operator WHERE oid = ANY($1::oid[])"
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """What a statement calls: `volatility` as in pg_proc; `body` its tree, if it has one in SQL."""
-
-    oid: int
-    schema: str
-    name: str
-    volatility: str
-    language: str
-    body: str | None
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is PostgreSQL's own."""
-        return self.oid < _FIRST_OF_USERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +84,7 @@ class PostgresStatements(Statements):
 
     def __init__(self, binder: PostgresConnection, workspace: PostgresConnection) -> None:
         """Over open connections."""
-        self._binder = binder
+        self.binder = binder
         self._workspace = workspace
 
     def require_syntax(self, sql: str) -> None:
@@ -120,9 +97,9 @@ class PostgresStatements(Statements):
 
     def bind(self, sql: str, parameters: Parameters = ()) -> None:
         """See `Statements`."""
-        raw = self._binder.raw
+        raw = self.binder.raw
         # What fails must not end the transaction of a dry run.
-        with nullcontext() if raw.state() == "idle" else self._binder.undone(), translated(sql):
+        with nullcontext() if raw.state() == "idle" else self.binder.undone(), translated(sql):
             own = values_given.listed(parameters)
             raw.describe(sql, values_given.own_types(own, raw.describe(sql)[0]))
 
@@ -148,27 +125,29 @@ class PostgresStatements(Statements):
 
     def prepared(self, sql: str, declared: Sequence[str]) -> tuple[tuple[str, ...], Described]:
         """See `Statements`."""
-        raw, own = self._binder.raw, list[int]()
-        with self._binder.guarded(), translated(sql):
+        raw, own = self.binder.raw, list[int]()
+        with self.binder.guarded(), translated(sql):
             if declared:
                 listed = ", ".join(f"NULL::{type_}" for type_ in declared)
                 own = [column[1] for column in raw.describe(f"SELECT {listed}")[1]]
                 # A type that is not known yet is what the statement makes of it.
                 own = [0 if fold(t) == "unknown" else n for t, n in zip(declared, own, strict=True)]
             types, columns = raw.describe(sql, own)
-            return tuple(self._type_names(types)), self._binder.described(columns)
+            return tuple(self._type_names(types)), self.binder.described(columns)
 
     def coerced(self, expressions: Sequence[str], types: Sequence[str]) -> pa.Table:
         """See `Statements`; by EXECUTE, which coerces as an assignment does."""
         numbers = range(1, len(types) + 1)
         items = [f"${n} AS v{n}" for n in numbers] + [f"${n}::text AS t{n}" for n in numbers]
-        self._binder.execute(f"PREPARE {_BODY} ({', '.join(types)}) AS SELECT {', '.join(items)}")
+        self.binder.execute(
+            f"PREPARE {passed.NAME} ({', '.join(types)}) AS SELECT {', '.join(items)}"
+        )
         try:
-            return self._binder.fetch_arrow(f"EXECUTE {_BODY} ({', '.join(expressions)})")
+            return self.binder.fetch_arrow(f"EXECUTE {passed.NAME} ({', '.join(expressions)})")
         finally:
             # It is not undone with a transaction, even with one that has failed.
-            with suppress(errors.Error), self._binder.guarded():
-                self._binder.execute(f"DEALLOCATE {_BODY}")
+            with suppress(errors.Error), self.binder.guarded():
+                self.binder.execute(f"DEALLOCATE {passed.NAME}")
 
     def refused(self, sql: str, *, draws: bool = True, temporary: bool = False) -> str:
         """See `Statements`."""
@@ -176,7 +155,7 @@ class PostgresStatements(Statements):
             reach = self.reach(sql, users_only=True)
             drawn = "" if draws else effects.drawing(reach)
             return drawn or effects.refused(
-                reach, partial(bodies.only_computes, self._binder), temporary=temporary
+                reach, partial(bodies.only_computes, self.binder), temporary=temporary
             )
         except errors.Error as error:
             return effects.of_utility(error)
@@ -185,7 +164,7 @@ class PostgresStatements(Statements):
         """See `Statements`."""
         name = _NAMED.search(error.message)
         sql = "SELECT pg_catalog.to_regclass($1) IS NOT NULL"
-        return name is not None and self._binder.fetchall(sql, [name[1]]) == [(True,)]
+        return name is not None and self.binder.fetchall(sql, [name[1]]) == [(True,)]
 
     def depends_on_rows_alone(self, sql: str) -> bool:
         """See `Statements`; by the analyser's tree."""
@@ -195,11 +174,11 @@ class PostgresStatements(Statements):
             return False
         objects = sorted(DIALECT.names_objects - dependence.OF_TEXT_SEARCH)
         names = "{" + ",".join(f"{name},_{name}" for name in objects) + "}"
-        rows = self._binder.fetchall(
+        rows = self.binder.fetchall(
             "SELECT oid::bigint FROM pg_type WHERE typname = ANY($1::text[])", [names]
         )
         of_names = {oid for (oid,) in rows}
-        reads_arguments = partial(bodies.reads_arguments, self._binder)
+        reads_arguments = partial(bodies.reads_arguments, self.binder)
         return reach.read.types.isdisjoint(of_names) and dependence.on_rows_alone(
             reach, reads_arguments
         )
@@ -209,8 +188,8 @@ class PostgresStatements(Statements):
         looked into, or only those that are the user's. Any other statement raises PostgreSQL's own
         error.
         """
-        with self._binder.undone():
-            whole = node_tree.read(self._tree(sql))
+        with self.binder.undone():
+            whole = node_tree.read(self.tree(sql))
             relations: dict[int, tuple[str, str]] = {}
             functions: dict[int, Called] = {}
             temporary: set[int] = set()
@@ -224,43 +203,10 @@ class PostgresStatements(Statements):
                 for text in opened:
                     whole.add(node_tree.read(text))
 
-    def passed(self, sql: str) -> tuple[str, list[int], frozenset[tuple[str, str]]] | None:
-        """The text of a SELECT for a server that has the same tables, the types of its parameters,
-        and these tables; None where another server might answer it otherwise (`passed`).
-        """
-        with self._binder.undone():
-            types = self._binder.raw.describe(sql)[0]
-            if len(types) > _MOST_ARGUMENTS:
-                return None
-            tree = self._tree(sql)
-            judged, whole = passed.judged(tree), node_tree.read(tree)
-            if not judged.is_known or not whole.is_known or not passed.are_fixed(judged.types):
-                return None
-            relations = self._of(_RELATIONS, whole.relations)
-            operators = {oid for field, oid in judged.collated if field == ":opno"}
-            collated = {oid for field, oid in judged.collated if field != ":opno"}
-            collated |= {int(oid) for (oid,) in self._of(_OPERATORS, operators)}
-            own = {int(oid) for (oid,) in self._of(_OPERATORS, whole.operators)}
-            called = [Called(*row) for row in self._of(_CALLED, whole.functions | own)]
-            names = {function.oid: function.name for function in called}
-            ordered = [int(type_) for (type_,) in self._of(passed.LEFT, judged.orders)]
-            fine = (
-                all(f.is_own and f.volatility == "i" and not f.body for f in called)
-                and passed.compares_bytes([names.get(oid, "") for oid in collated])
-                and not any(map(passed.is_collated, ordered))
-                and all(kind == "r" for *_, kind, _ in relations)
-            )
-            if not fine:
-                return None
-            # As any session reads it.
-            for setting in passed.SETTINGS:
-                self._binder.execute(f"SET LOCAL {setting}")
-            text = passed.query_of(str(self._binder.fetchall(passed.BODY, [_BODY])[0][0]))
-            # What is printed may name columns by their positions where the user's text does not.
-            if not passed.judged(self._tree(text, types)).is_known:
-                return None
-        names_read = frozenset((schema, name) for _, schema, name, *_ in relations)
-        return text, types, names_read
+    def passed(self, sql: str) -> Passed | None:
+        """See `relaying.passed_of`."""
+        with self.binder.undone():
+            return relaying.passed_of(self, sql)
 
     def _opened(
         self,
@@ -273,40 +219,43 @@ class PostgresStatements(Statements):
     ) -> list[str]:
         """Look up what is new; the trees of what is a view, or a function with a tree."""
         opened = []
-        whole.functions |= {int(oid) for (oid,) in self._of(_OPERATORS, whole.operators)}
-        for oid, schema, name, kind, rule in self._of(_RELATIONS, whole.relations - {*relations}):
+        whole.functions |= {int(oid) for (oid,) in self.looked_up(OPERATORS, whole.operators)}
+        for oid, schema, name, kind, rule in self.looked_up(
+            RELATIONS, whole.relations - {*relations}
+        ):
             relations[oid] = schema, name
             if (schema, kind) == ("pg_temp", "r"):
                 temporary.add(oid)
-            opened += [rule] if rule and not (users_only and oid < _FIRST_OF_USERS) else []
-        for row in self._of(_CALLED, whole.functions - {*functions}):
+            opened += [rule] if rule and not (users_only and oid < FIRST_OF_USERS) else []
+        for row in self.looked_up(CALLED, whole.functions - {*functions}):
             functions[row[0]] = Called(*row)
             skipped = users_only and functions[row[0]].is_own
             opened += [row[5]] if row[5] and not skipped else []
         return opened
 
-    def _of(self, sql: str, oids: Iterable[int]) -> list[tuple[Any, ...]]:
+    def looked_up(self, sql: str, oids: Iterable[int]) -> list[tuple[Any, ...]]:
+        """What a query says of the objects with these numbers, all of which it takes at once."""
         numbers = "{" + ",".join(map(str, oids)) + "}"
-        return self._binder.fetchall(sql, [numbers]) if numbers != "{}" else []
+        return self.binder.fetchall(sql, [numbers]) if numbers != "{}" else []
 
-    def _tree(self, sql: str, types: Sequence[int] | None = None) -> str:
+    def tree(self, sql: str, types: Sequence[int] | None = None) -> str:
         """The tree of a statement: as the body of a function that is gone again. Its parameters are
         the function's; they have ``types`` where the text is one that was printed.
         """
-        body = _BODY if types is None else _PRINTED
+        body = passed.NAME if types is None else _PRINTED
         if types is None:
             # Alone, so that the text is one statement, and an error that of the text.
             with translated(sql):
-                types = self._binder.raw.describe(sql)[0]
+                types = self.binder.raw.describe(sql)[0]
         names = self._type_names(types)
-        if len(names) > _MOST_ARGUMENTS:
+        if len(names) > MOST_ARGUMENTS:
             sql = lexer.filled(sql, {str(n): f"NULL::{name}" for n, name in enumerate(names, 1)})
             names = []
-        self._binder.execute(
+        self.binder.execute(
             f"CREATE FUNCTION pg_temp.{body}({', '.join(names)}) RETURNS void LANGUAGE sql"
             f" BEGIN ATOMIC\n{sql}\n; END"
         )
-        rows = self._binder.fetchall(
+        rows = self.binder.fetchall(
             "SELECT prosqlbody::text FROM pg_proc WHERE proname = $1"
             " AND pronamespace = pg_my_temp_schema()", [body]
         )  # fmt: skip
@@ -315,7 +264,7 @@ class PostgresStatements(Statements):
     def _type_names(self, types: Sequence[int]) -> list[str]:
         if not types:
             return []
-        rows = self._binder.fetchall(
+        rows = self.binder.fetchall(
             "SELECT format_type(u.type, NULL) FROM unnest($1::oid[]) WITH ORDINALITY"
             " AS u(type, ordinal) ORDER BY u.ordinal",
             ["{" + ",".join(map(str, types)) + "}"],
@@ -324,7 +273,7 @@ class PostgresStatements(Statements):
 
     def exact_value(self, expression: str) -> tuple[bool, object]:
         """See `Statements`."""
-        row = self._binder.fetchone(
+        row = self.binder.fetchone(
             f"SELECT pg_typeof(v)::text, v::text, v FROM (SELECT {expression}) AS e(v)"
         )
         type_, text, value = row or ("", None, None)
@@ -334,13 +283,13 @@ class PostgresStatements(Statements):
             return False, value
         with translated():
             given = (values_given.text_of(value) or "", own)
-            reply = self._binder.raw.run([("SELECT pg_typeof($1)::text, $1::text", [given])])[0]
-        again = self._binder.table(reply).to_pylist()[0]
+            reply = self.binder.raw.run([("SELECT pg_typeof($1)::text, $1::text", [given])])[0]
+        again = self.binder.table(reply).to_pylist()[0]
         return tuple(again.values()) == (type_, text), value
 
     def values(self, items: Sequence[str], parameters: Parameters = ()) -> pa.Table:
         """See `Statements`."""
-        return self._binder.fetch_arrow(f"SELECT {', '.join(items)}", parameters)
+        return self.binder.fetch_arrow(f"SELECT {', '.join(items)}", parameters)
 
     def has_function(self, name: str) -> bool:
         """See `Statements`."""
@@ -351,7 +300,7 @@ class PostgresStatements(Statements):
         return self._is_there("SELECT 1 FROM pg_settings WHERE lower(name) = $1", name)
 
     def _is_there(self, sql: str, name: str) -> bool:
-        return bool(self._binder.fetchall(sql, [name]))
+        return bool(self.binder.fetchall(sql, [name]))
 
     def setting(self, name: str) -> pa.Table | None:
         """See `Statements`."""
@@ -373,7 +322,7 @@ class PostgresStatements(Statements):
 
     def _names(self, sql: str) -> frozenset[str]:
         if sql not in _own_names():
-            _own_names()[sql] = frozenset(fold(name) for (name,) in self._binder.fetchall(sql))
+            _own_names()[sql] = frozenset(fold(name) for (name,) in self.binder.fetchall(sql))
         return _own_names()[sql]
 
     def broken(self, message: str) -> errors.Error:

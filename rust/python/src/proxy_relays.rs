@@ -1,0 +1,215 @@
+//! UPDATE and DELETE of plain tables at the front door: the server is sent the values of Bind, and
+//! changes its rows itself, behind the session's token, without the interpreter.
+
+use crate::postgres::Session;
+use crate::postgres_values::Given;
+use crate::proxy_growth::Growth;
+use crate::proxy_passes::{are_as_described, bound, cancelled, in_formats, Parameters, CANCELLED};
+use crate::proxy_transactions::Transaction;
+use crate::proxy_values::{described, Described};
+use crate::proxy_writes::Ran;
+use louver_postgres::{Error, Relay, Reply, Step, Value};
+use louver_proxy::{Column, Outcome, Values};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// What a guard does whose statement had another outcome: a division by zero.
+const UNEXPECTED: &str = "22012";
+
+/// One change of a plain table, as Python has judged it.
+#[pyclass(frozen, module = "louver._rust.proxy")]
+pub(crate) struct PassedChange {
+    session: Py<Session>,
+    /// What begins the transaction, and what enters the session's token: it fails if that is void.
+    opening: Vec<(String, Vec<Value>)>,
+    token: (String, Vec<Value>),
+    verb: String,
+    sql: String,
+    parameters: Parameters,
+    /// None where it returns nothing.
+    columns: Option<Vec<Column>>,
+    firm: Vec<bool>,
+    /// How many columns the server sends behind those, which fail where a new row is not fit.
+    checks: usize,
+    /// Where the rows are counted that it removes.
+    growth: Option<Py<Growth>>,
+}
+
+#[pymethods]
+impl PassedChange {
+    /// What begins its transaction and at last enters the session's token, a verb, the server's
+    /// text, the types of its parameters, its columns, how many more check rows, and where rows
+    /// are counted that it removes.
+    #[new]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        session: Py<Session>,
+        opening: Vec<(String, Vec<Given>)>,
+        verb: String,
+        sql: String,
+        parameters: Parameters,
+        columns: Option<Vec<(Described, bool)>>,
+        checks: usize,
+        growth: Option<Py<Growth>>,
+    ) -> PyResult<Self> {
+        let own = |(sql, values)| Ok((sql, Given::values(values)?));
+        let mut opening = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
+        let token = opening.pop();
+        let token = token.ok_or_else(|| PyValueError::new_err("a change without a token"))?;
+        let shown = columns.iter().flatten().map(|item| item.1).collect();
+        let all = |items: Vec<(Described, bool)>| {
+            let columns = items.into_iter().map(|item| described(item.0));
+            columns.collect()
+        };
+        Ok(Self {
+            session,
+            opening,
+            token,
+            verb,
+            sql,
+            parameters,
+            columns: columns.map(all),
+            firm: shown,
+            checks,
+            growth,
+        })
+    }
+}
+
+impl PassedChange {
+    /// Runs it with these values, `within` a transaction or in one of its own. The interpreter's
+    /// lock is not held.
+    pub(crate) fn run(
+        &self,
+        values: &Values,
+        formats: &[i16],
+        within: Option<&mut Transaction>,
+    ) -> Ran {
+        let shown = self.columns.as_deref().unwrap_or_default();
+        let columns = match &self.columns {
+            Some(_) => in_formats(shown, &self.firm, formats),
+            None => Some(Vec::new()),
+        };
+        let (Some(columns), Some(values)) = (columns, bound(&self.parameters, values)) else {
+            return Ran::Other;
+        };
+        let statement = Step {
+            sql: &self.sql,
+            values,
+        };
+        let mut wanted: Vec<i16> = columns.iter().map(|column| column.format).collect();
+        wanted.extend(std::iter::repeat_n(1, self.checks));
+        let reply = match within {
+            Some(transaction) => self.run_within(statement, &wanted, transaction),
+            None => self.run_alone(statement, &wanted),
+        };
+        match reply {
+            Ok(reply) => self.outcome(reply, columns),
+            Err(ran) => ran,
+        }
+    }
+
+    fn run_alone(&self, statement: Step<'_>, formats: &[i16]) -> Result<Reply, Ran> {
+        let opening = self.opening.iter().chain([&self.token]);
+        let mut steps: Vec<Step<'_>> = opening.map(step).collect();
+        let at = steps.len();
+        steps.push(statement);
+        steps.push(Step {
+            sql: "COMMIT",
+            values: Vec::new(),
+        });
+        let relay = Relay {
+            at,
+            formats,
+            hidden: self.checks,
+        };
+        let session = self.session.get();
+        match session.relayed(&steps, relay, false).ok_or(Ran::Other)? {
+            Ok(mut replies) => {
+                let is_kept = replies.pop().is_some_and(|reply| reply.tag == "COMMIT");
+                let reply = replies.pop().filter(|_| is_kept).ok_or(Ran::Other)?;
+                if let Some(growth) = &self.growth {
+                    growth.get().add(-removed(&reply));
+                }
+                Ok(reply)
+            }
+            Err(error) if error.is_fatal() => Err(Ran::Unsure),
+            Err(error) => {
+                let _ = session.direct_within(
+                    &[Step {
+                        sql: "ROLLBACK",
+                        values: Vec::new(),
+                    }],
+                    &mut || false,
+                );
+                Err(match &error {
+                    Error::Server(said) if said.code == CANCELLED => {
+                        Ran::Done(Err(cancelled(said)))
+                    }
+                    Error::Server(said) if said.code == UNEXPECTED && said.statement < at => {
+                        Ran::Stale
+                    }
+                    _ => Ran::Other,
+                })
+            }
+        }
+    }
+
+    fn run_within(
+        &self,
+        statement: Step<'_>,
+        formats: &[i16],
+        transaction: &mut Transaction,
+    ) -> Result<Reply, Ran> {
+        let token = (!transaction.entered).then(|| step(&self.token));
+        let steps: Vec<Step<'_>> = token.into_iter().chain([statement]).collect();
+        match transaction
+            .relay(&steps, formats, self.checks)
+            .ok_or(Ran::Other)?
+        {
+            Ok(mut replies) => {
+                transaction.entered = true;
+                let reply = replies.pop().ok_or(Ran::Other)?;
+                if let Some(growth) = &self.growth {
+                    transaction.grow(growth.get(), -removed(&reply));
+                }
+                Ok(reply)
+            }
+            Err(Error::Server(said)) if said.code == CANCELLED => {
+                Err(Ran::Done(Err(cancelled(&said))))
+            }
+            Err(_) => Err(Ran::Other),
+        }
+    }
+
+    fn outcome(&self, reply: Reply, columns: Vec<Column>) -> Ran {
+        let width = columns.len() + self.checks;
+        let is_described = reply.rows.fields.len() == width && are_as_described(&reply, &columns);
+        let verb = &self.verb;
+        if self.columns.is_none() {
+            let tag = format!("{verb} {}", reply.count());
+            return Ran::Done(Ok(Outcome::Done { tag }));
+        }
+        if !is_described {
+            // It is done, and the server's table is another one than the catalog says.
+            return Ran::Unsure;
+        }
+        Ran::Done(Ok(Outcome::Rows {
+            tag: format!("{verb} "),
+            columns,
+            messages: reply.relayed.messages,
+            ends: reply.relayed.ends,
+        }))
+    }
+}
+
+fn removed(reply: &Reply) -> i64 {
+    i64::try_from(reply.count()).unwrap_or(i64::MAX)
+}
+
+fn step((sql, values): &(String, Vec<Value>)) -> Step<'_> {
+    Step {
+        sql,
+        values: values.clone(),
+    }
+}

@@ -1,0 +1,114 @@
+"""UPDATE and DELETE of plain tables, for the compiled module to relay (`passing`): the server
+changes its rows itself. What the catalog says of the columns, and what the table demands of its
+rows, is looked at in the same statement, which fails where a new row is not fit: then Python runs
+it, widens the catalog, or says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from louver.names import fold
+from louver.trusted.apps.pgproxy import relayed_texts
+from louver.trusted.apps.pgproxy.described import Prepared
+from louver.trusted.executor import constraint_check, raw_rows
+from louver.trusted.executor.change import direct_changes, flow, judged_rows, statement_parts
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.postgres.relaying import Changed, Passed, SetColumn
+from louver.trusted.executor.local.postgres.wire import Wire
+from louver.trusted.planner.sql import lexer
+from louver.trusted.vault import native
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.types import decimal_scale, shifted
+
+
+def of(
+    context: Context, wire: Wire, prepared: Prepared, passed: Passed,
+    parameters: list[tuple[int, int, bool]],
+) -> Any | None:  # fmt: skip
+    """What relays a change of a plain table; None where only Python runs it."""
+    changed, state = passed.changed, context.state
+    table = None if changed is None else context.catalog.tables.get(changed.table)
+    if changed is None or table is None or not state.writable or state.only_reads:
+        return None
+    if not _is_free(context, table, changed) or not _may_flow(context, prepared, table):
+        return None
+    checks = _checks(table, changed.columns)
+    if checks is None or (checks and not changed.is_alone):
+        return None
+    sent = direct_changes.opening(context)
+    if sent is None:
+        return None
+    columns, text = prepared.columns, passed.text
+    if checks:
+        # Names are of the only table, whose new rows they mean there.
+        text += f"{' RETURNING' if columns is None else ','} 1 / ({' AND '.join(checks)})::integer"
+    shown = None if columns is None else relayed_texts.shown(wire, columns)
+    growth = direct_changes.counted_in(context, table) if changed.verb == "DELETE" else None
+    return native.module().proxy.PassedChange(
+        *sent, changed.verb, text, parameters, shown, len(checks[:1]), growth
+    )
+
+
+def _is_free(context: Context, table: Table, changed: Changed) -> bool:
+    """Whether rows may change without others being looked at, and nothing is kept of them."""
+    rules = constraint_check.rules(context, table)
+    if table.counted or table.kept or table.has_generated or rules.generated:
+        return False
+    if changed.verb == "DELETE":
+        return not rules.children
+    held = {column.id for column in table.columns if column.name in _names(changed)}
+    keyed = {column for columns in table.tags.values() for column in columns}
+    names = {*rules.key_columns(), *(name for key in rules.foreign for name in key.columns)}
+    if held & keyed or {fold(name) for name in names} & {fold(n) for n in _names(changed)}:
+        return False
+    return not rules.deciding and not judged_rows.indexes_expressions(context, table)
+
+
+def _names(changed: Changed) -> set[str]:
+    return {column.name for column in changed.columns}
+
+
+def _may_flow(context: Context, prepared: Prepared, table: Table) -> bool:
+    """Whether the change has run, and shows nothing by what it depends on."""
+    (text,) = lexer.split(prepared.sql)
+    words = statement_parts.Words(text.plain, lexer.tokens(text.plain), ())
+    verdict = flow.verdict(context, words, table)
+    return verdict is not None and not verdict.leaks and not verdict.all_met
+
+
+def _checks(table: Table, changed: Sequence[SetColumn]) -> list[str] | None:
+    """What must hold of new rows, as the server is asked; None where it cannot be."""
+    results = []
+    for item in changed:
+        column = next((c for c in table.columns if c.name == item.name), None)
+        if column is None:
+            return None
+        has_null, limits, _ = raw_rows.bounds(column)
+        name = '"' + item.name.replace('"', '""') + '"'
+        conditions = [] if limits is None else [_within(column, name, limits)]
+        if item.longest >= 0:
+            # The server has text there. What is longer loses blanks, or is refused.
+            conditions.append(f"pg_catalog.length({name}) <= {item.longest}")
+        if not (has_null and item.takes_null):
+            conditions.append(f"{name} IS NOT NULL")
+        if conditions:
+            condition = " AND ".join(conditions)
+            is_open = has_null and item.takes_null
+            results.append(f"({name} IS NULL OR {condition})" if is_open else f"({condition})")
+    return results
+
+
+def _within(column: Column, name: str, limits: tuple[int, int]) -> str:
+    """Whether a column's value is within bounds of raw ones, as SQL."""
+    low, high = (str(limit) for limit in limits)
+    scale = decimal_scale(column.type)
+    if scale:
+        low, high = (f"{shifted(Decimal(limit), -scale):f}" for limit in limits)
+    if column.type == "DATE":
+        name = f"({name} OPERATOR(pg_catalog.-) date '1970-01-01')"
+    elif column.type.startswith("TIMESTAMP"):
+        name = f"(extract(epoch FROM {name}) * 1000000)"
+    return f"{name} BETWEEN {low} AND {high}"
