@@ -136,7 +136,8 @@ class PostgresEngine(Nested, Messaging, Loading, Counted, Direct):
             if own:
                 self.stream_ended(stream, portal, own=True)
             raise
-        self._stream = stream
+        # Where all rows came at once it has ended, and nothing stands in the way of others.
+        self._stream = stream if stream.is_open else None
         return pa.RecordBatchReader.from_batches(schema, iter(stream))
 
     def fetch(self, portal: str, columns: list[Any], most: int) -> tuple[pa.Table, bool]:

@@ -59,6 +59,11 @@ class PortalStream:
         except (errors.Error, KeyboardInterrupt) as failure:
             self._failure = failure
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the server may have more rows."""
+        return self._more
+
     def leave(self) -> None:
         """Read no more."""
         if self._more:
