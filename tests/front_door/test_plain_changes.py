@@ -5,7 +5,7 @@ the table demands of its rows, and the catalog knows what it relies on.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
@@ -47,30 +47,37 @@ _TYPES = {
     "q": "integer", "m": "text",
 }  # fmt: skip
 
+#: Texts, or what psycopg takes them for.
+_FORMS = {"n": "%s", "o": "%s", "f": "%s", "q": "%s", "t": "%s"}
+
 
 class _Drawn:
-    """A change with the values of its parameters."""
+    """A change, with what its parameters' values are drawn from."""
 
     def __init__(self, draw: random.Random) -> None:
-        self._draw, self.values = draw, list[object]()
+        self._draw, self._of = draw, list[Sequence[object]]()
         self.text = self._deletes() if draw.random() < 0.2 else self._updates()
 
     def _one(self, *items: str) -> str:
         return self._draw.choice(items)
 
     def _number(self, last: int) -> str:
-        self.values.append(self._draw.randint(0, last))
+        self._of.append(range(last + 1))
         return self._one("%s", "%b", "%t")
+
+    def values(self) -> list[object]:
+        """Others each time."""
+        return [self._draw.choice(items) for items in self._of]
 
     def _new(self, column: str) -> str:
         value = self._draw.choice(_VALUES[column])
+        form = _FORMS.get(column, "%t")
         if self._draw.random() < 0.3 and column in ("n", "y", "f"):
             return f"{column} {self._one('+', '-', '*')} {self._number(3)}"
         if self._draw.random() < 0.2 and value is not None:
             return f"'{str(value).replace(chr(39), chr(39) * 2)}'"
-        self.values.append(value)
-        placeholder = "%t" if isinstance(value, str) else self._one("%s", "%t")
-        return placeholder if self._draw.random() < 0.8 else f"{placeholder}::{_TYPES[column]}"
+        self._of.append(_VALUES[column])
+        return form if self._draw.random() < 0.8 else f"{form}::{_TYPES[column]}"
 
     def _updates(self) -> str:
         table = self._one("a", "a", "a", "b", "child")
@@ -131,10 +138,11 @@ def sides(door: Door) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Connect
         yield first, second
 
 
-def _ran(con: psycopg.Connection[Any], drawn: _Drawn, binary: bool) -> object:
+def _ran(
+    con: psycopg.Connection[Any], text: str, values: Sequence[object], *, binary: bool
+) -> object:
     try:
-        # What reads a number of its own has no type until the statement says one.
-        cur = con.execute(drawn.text, drawn.values, prepare=True, binary=binary)
+        cur = con.execute(text, values, prepare=True, binary=binary)
     except psycopg.Error as error:
         return error.sqlstate, con.pgconn.transaction_status
     columns = [(item.name, item.type_code) for item in cur.description or ()]
@@ -146,17 +154,18 @@ def _ran(con: psycopg.Connection[Any], drawn: _Drawn, binary: bool) -> object:
 def test_random_changes_are_those_of_postgres(
     sides: tuple[psycopg.Connection[Any], psycopg.Connection[Any]], seed: int
 ) -> None:
-    """Each runs several times, the first ones by Python, in transactions or not."""
+    """Each runs several times, the first ones by Python, in a transaction at the end or not."""
     draw = random.Random(seed)
     reads = [f"SELECT * FROM {table} ORDER BY 1, 2" for table in ("a", "b", "child")]
     for _ in range(60):
         drawn, binary, ends = _Drawn(draw), draw.random() < 0.5, draw.random()
-        for turn in range(4):
-            begins = turn == 3 and ends < 0.6
+        for turn in range(7):
+            begins, values = turn == 6 and ends < 0.6, drawn.values()
             for con in sides if begins else ():
                 con.execute("BEGIN")
-            expected = _ran(sides[0], drawn, binary)
-            assert _ran(sides[1], drawn, binary) == expected, (turn, drawn.text, drawn.values)
+            expected = _ran(sides[0], drawn.text, values, binary=binary)
+            other = _ran(sides[1], drawn.text, values, binary=binary)
+            assert other == expected, (turn, drawn.text, values)
             for con in sides if begins else ():
                 con.execute("COMMIT" if ends < 0.3 else "ROLLBACK")
         for text in reads:
