@@ -46,7 +46,11 @@ _WAYS = (
     ("SELECT a, b FROM plain WHERE id = %s", "P", "Pass"),
     ("SELECT count(*) FROM plain WHERE a > %s", "P", "Pass"),
     ("INSERT INTO plain VALUES (%s, %s, 'b')", "Q P", "Write"),
-    ("UPDATE plain SET a = %s WHERE id = %s", "P P", "Write"),
+    ("UPDATE plain SET a = %s WHERE id = %s", "P P", "PassedChange"),
+    ("UPDATE plain SET a = a + 1 WHERE id = %s RETURNING a - 1, b", "P", "PassedChange"),
+    ("DELETE FROM plain WHERE a > %s AND id = %s RETURNING *", "P P", "PassedChange"),
+    ("SELECT a FROM plain WHERE a > %s ORDER BY a LIMIT 1 FOR UPDATE", "P", "Pass"),
+    ("SELECT x.a FROM plain AS x JOIN plain AS y ON x.id = y.a WHERE y.id = %s", "P", "Pass"),
 )
 _STATEMENTS = tuple((text, kinds) for text, kinds, _ in _WAYS)
 #: Of these fewer: they read much, or come once.

@@ -62,10 +62,15 @@ pub struct Relay<'a> {
 }
 
 impl Relayed {
-    /// A row of so many columns, of which the last ones are `hidden`.
-    pub(crate) fn push(&mut self, body: &DataRowBody, columns: usize, hidden: usize) -> Result<()> {
+    /// A row of so many columns, of which the last ones may be hidden.
+    pub(crate) fn push(
+        &mut self,
+        body: &DataRowBody,
+        columns: usize,
+        relay: Relay<'_>,
+    ) -> Result<()> {
         let wrong = || Error::Protocol("a row of another width, or too long".to_owned());
-        let shown = columns.checked_sub(hidden).ok_or_else(wrong)?;
+        let shown = columns.checked_sub(relay.hidden).ok_or_else(wrong)?;
         let (mut count, mut end) = (0, 0);
         let mut ranges = body.ranges();
         while let Some(range) = ranges.next().map_err(Error::protocol)? {

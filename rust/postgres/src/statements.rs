@@ -161,23 +161,12 @@ impl Connection {
                 Message::RowDescription(body) => described = Some(fields(&body)?),
                 Message::NoData => described = Some(Vec::new()),
                 Message::BindComplete => {
-                    let key = keys.get(replies.len()).ok_or_else(unexpected)?;
-                    let prepared = connection
-                        .statements
-                        .prepared
-                        .get_mut(key)
-                        .ok_or_else(unexpected)?;
-                    if let Some(columns) = described.take() {
-                        (prepared.columns, prepared.is_known) = (columns, true);
-                    }
-                    rows = Some(Rows::new(prepared.columns.clone()));
+                    rows = Some(connection.bound(keys.get(replies.len()), described.take())?);
                 }
                 Message::DataRow(body) => {
                     let rows = rows.as_mut().ok_or_else(unexpected)?;
                     match relayed.filter(|relayed| relayed.at == replies.len()) {
-                        Some(relayed) => {
-                            messages.push(&body, rows.fields.len(), relayed.hidden)?;
-                        }
+                        Some(relayed) => messages.push(&body, rows.fields.len(), relayed)?,
                         None => rows.push(&body)?,
                     }
                 }
@@ -205,6 +194,16 @@ impl Connection {
         }
         self.give_up();
         Err(Error::Protocol("fewer answers than statements".to_owned()))
+    }
+
+    /// A statement was bound, which may just have been described.
+    fn bound(&mut self, key: Option<&Key>, described: Option<Vec<Field>>) -> Result<Rows> {
+        let prepared = key.and_then(|key| self.statements.prepared.get_mut(key));
+        let prepared = prepared.ok_or_else(unexpected)?;
+        if let Some(columns) = described {
+            (prepared.columns, prepared.is_known) = (columns, true);
+        }
+        Ok(Rows::new(prepared.columns.clone()))
     }
 
     /// After a failure behind these replies: what of these statements is prepared no more.

@@ -16,6 +16,9 @@ use pyo3::prelude::*;
 /// What a guard does whose statement had another outcome: a division by zero.
 const UNEXPECTED: &str = "22012";
 
+/// text, char(n) and varchar.
+const TEXTS: [u32; 3] = [25, 1042, 1043];
+
 /// One change of a plain table, as Python has judged it.
 #[pyclass(frozen, module = "louver._rust.proxy")]
 pub(crate) struct PassedChange {
@@ -29,6 +32,8 @@ pub(crate) struct PassedChange {
     /// None where it returns nothing.
     columns: Option<Vec<Column>>,
     firm: Vec<bool>,
+    /// So many characters texts may have: PostgreSQL may refuse a longer one though no row changes.
+    longest: Option<usize>,
     /// How many columns the server sends behind those, which fail where a new row is not fit.
     checks: usize,
     /// Where the rows are counted that it removes.
@@ -38,8 +43,8 @@ pub(crate) struct PassedChange {
 #[pymethods]
 impl PassedChange {
     /// What begins its transaction and at last enters the session's token, a verb, the server's
-    /// text, the types of its parameters, its columns, how many more check rows, and where rows
-    /// are counted that it removes.
+    /// text, the types of its parameters and how long texts may be, its columns, how many more
+    /// check rows, and where rows are counted that it removes.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -48,6 +53,7 @@ impl PassedChange {
         verb: String,
         sql: String,
         parameters: Parameters,
+        longest: Option<usize>,
         columns: Option<Vec<(Described, bool)>>,
         checks: usize,
         growth: Option<Py<Growth>>,
@@ -68,6 +74,7 @@ impl PassedChange {
             verb,
             sql,
             parameters,
+            longest,
             columns: columns.map(all),
             firm: shown,
             checks,
@@ -90,12 +97,15 @@ impl PassedChange {
             Some(_) => in_formats(shown, &self.firm, formats),
             None => Some(Vec::new()),
         };
-        let (Some(columns), Some(values)) = (columns, bound(&self.parameters, values)) else {
+        let (Some(columns), Some(bound)) = (columns, bound(&self.parameters, values)) else {
             return Ran::Other;
         };
+        if self.is_too_long(values) {
+            return Ran::Other;
+        }
         let statement = Step {
             sql: &self.sql,
-            values,
+            values: bound,
         };
         let mut wanted: Vec<i16> = columns.iter().map(|column| column.format).collect();
         wanted.extend(std::iter::repeat_n(1, self.checks));
@@ -107,6 +117,21 @@ impl PassedChange {
             Ok(reply) => self.outcome(reply, columns),
             Err(ran) => ran,
         }
+    }
+
+    fn is_too_long(&self, values: &Values) -> bool {
+        let Some(longest) = self.longest else {
+            return false;
+        };
+        let mut given = values.values.iter().zip(&self.parameters);
+        given.any(|(value, &(_, type_, _))| {
+            let Some(value) = value else {
+                return false;
+            };
+            let is_short = value.len() <= longest;
+            let count = || std::str::from_utf8(value).map(|text| text.chars().count());
+            TEXTS.contains(&type_) && !is_short && count().is_ok_and(|count| count > longest)
+        })
     }
 
     fn run_alone(&self, statement: Step<'_>, formats: &[i16]) -> Result<Reply, Ran> {

@@ -86,6 +86,7 @@ class PassedChange:
         verb: str,
         sql: str,
         parameters: Sequence[tuple[int, int, bool]],
+        longest: int | None,
         columns: Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]] | None,
         checks: int,
         growth: Growth | None,

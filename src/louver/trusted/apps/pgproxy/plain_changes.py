@@ -47,8 +47,9 @@ def of(
         text += f"{' RETURNING' if columns is None else ','} 1 / ({' AND '.join(checks)})::integer"
     shown = None if columns is None else relayed_texts.shown(wire, columns)
     growth = direct_changes.counted_in(context, table) if changed.verb == "DELETE" else None
+    longest = min((c.longest for c in changed.columns if c.longest >= 0), default=None)
     return native.module().proxy.PassedChange(
-        *sent, changed.verb, text, parameters, shown, len(checks[:1]), growth
+        *sent, changed.verb, text, parameters, longest, shown, len(checks[:1]), growth
     )
 
 
