@@ -26,6 +26,7 @@ mod proxy_client;
 mod proxy_exchanges;
 mod proxy_growth;
 mod proxy_guest;
+mod proxy_moments;
 mod proxy_passes;
 mod proxy_reads;
 mod proxy_relays;

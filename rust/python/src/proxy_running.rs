@@ -47,6 +47,14 @@ impl Client {
         values: &Values,
         formats: &[i16],
     ) -> Option<Done<Outcome>> {
+        let moments = statement.handle.moments();
+        let timed;
+        let values = if moments.is_empty() || !self.is_known(statement) {
+            values
+        } else {
+            timed = self.with_moments(moments, values)?;
+            &timed
+        };
         let mut known = statement.handle.known();
         let valid = self.is_valid(&known);
         let mut within = self.within.as_mut();

@@ -18,6 +18,8 @@ struct Inner {
     object: Py<PyAny>,
     looks: Looks,
     ends: Option<End>,
+    /// The types of further parameters, which stand for words of time.
+    moments: Vec<u32>,
     known: Mutex<Known>,
 }
 
@@ -79,6 +81,10 @@ impl Handle {
         self.0.ends
     }
 
+    pub(crate) fn moments(&self) -> &[u32] {
+        &self.0.moments
+    }
+
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,6 +132,7 @@ pub(crate) fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle
                 "rollback" => Some(End::Rollback),
                 _ => None,
             },
+            moments: prepared.getattr("moments")?.extract()?,
             object: prepared.unbind(),
             known: Mutex::default(),
         })),

@@ -89,6 +89,8 @@ pub(crate) struct Transaction {
     deadlocked: bool,
     /// Whether it can only be undone.
     failed: bool,
+    /// The time that its statements read, in microseconds since 2000, once one has.
+    pub(crate) moment: Option<i64>,
     done: Vec<Done>,
     bytes: usize,
     /// How many rows of each table it has added or removed.
@@ -107,6 +109,7 @@ impl Transaction {
             lost: false,
             deadlocked: false,
             failed: false,
+            moment: None,
             done: Vec::new(),
             bytes: 0,
             grown: Vec::new(),

@@ -57,8 +57,7 @@ impl Client {
         };
         let open = self.within.as_mut()?;
         if end == End::Rollback || open.status() == b'E' {
-            open.undo();
-            self.within = None;
+            self.abandon();
             return tag("ROLLBACK");
         }
         match open.commit() {
@@ -68,15 +67,15 @@ impl Client {
                     known.falls = known.falls.saturating_sub(1);
                 }
                 self.wrote |= grew;
-                self.within = None;
+                self.abandon();
                 tag("COMMIT")
             }
             Err(Some(error)) if error.is_fatal() => {
-                self.within = None;
+                self.abandon();
                 Some(self.unsure())
             }
             Err(Some(Error::Server(said))) if said.code == CANCELLED => {
-                self.within = None;
+                self.abandon();
                 Some(Err(cancelled(&said)))
             }
             // Python says why, or does it all.
@@ -121,10 +120,11 @@ impl Client {
         Ok(())
     }
 
-    /// Undoes the open transaction, of a client that has gone.
+    /// Leaves the open transaction, which is undone if the server has not ended it.
     pub(crate) fn abandon(&mut self) {
         if let Some(mut open) = self.within.take() {
             open.undo();
+            self.release_time(&open);
         }
     }
 }

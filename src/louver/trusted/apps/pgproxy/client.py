@@ -20,6 +20,7 @@ from louver.trusted.apps.pgproxy import audited, given_values, notices, tags, vi
 from louver.trusted.apps.pgproxy.copies import Begun, Copies
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.failures import Failed, Fields, failed, fields_of, reporting
+from louver.trusted.apps.pgproxy.timing import Timing
 from louver.trusted.apps.pgproxy.visitors import Visitor
 from louver.trusted.executor import direct, seen_state
 from louver.trusted.executor.answer import Answer
@@ -39,7 +40,7 @@ gives data), or rows: a tag, columns, arrays and how many there are.
 """
 
 
-class Client(Copies):
+class Client(Copies, Timing):
     """Runs the statements of one client, or of one after the other."""
 
     def __init__(self, session: Session, user: str = "", *, shared: bool = False) -> None:
@@ -155,6 +156,7 @@ class Client(Copies):
                 for value, form, type_ in zip(values, forms, prepared.parameters, strict=True)
             ]
             prepared = self._before(prepared, formats)
+            given += self._moments(prepared)
         aborted = self._context.state.aborted
         try:
             answer = self._session.execute(prepared.sql, given or None)

@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import audited, tags, visitors
+from louver.trusted.apps.pgproxy import audited, moments, tags, visitors
 from louver.trusted.apps.pgproxy.failures import failed
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.local.postgres.wire import Described, Wire
@@ -48,6 +48,8 @@ class Prepared:
     #: what it does, and a fingerprint of its text without values
     does: str = ""
     shape: str = ""
+    #: the numbers of the types of further parameters, which stand for words of time
+    moments: tuple[int, ...] = ()
 
     @property
     def deallocates(self) -> str | None:
@@ -133,7 +135,21 @@ class Describing:
     def _of_query(
         self, text: lexer.Text, tokens: tuple[Token, ...], types: Sequence[int]
     ) -> Prepared:
-        numbers, columns = self._wire.described(text.home, types)
+        timed = moments.timed(text, tokens)
+        if timed is not None:
+            known = [*types, *[0] * (timed.before - len(types))]
+            numbers, columns = self._wire.described(timed.text.home, known)
+            if timed.fits(numbers):
+                own, more = tuple(numbers[: timed.before]), tuple(numbers[timed.before :])
+                item = self._of_described(timed.text, tokens, types, (numbers, columns))
+                return replace(item, parameters=own, moments=more)
+        return self._of_described(text, tokens, types, self._wire.described(text.home, types))
+
+    def _of_described(
+        self, text: lexer.Text, tokens: tuple[Token, ...], types: Sequence[int],
+        described: tuple[list[int], list[Described]],
+    ) -> Prepared:  # fmt: skip
+        numbers, columns = described
         sql = self._typed(text, types, numbers)
         returns = bool(columns) or keyword(tokens[0].text) in ("SELECT", "VALUES", "TABLE", "(")
         shown = columns if returns and not self._stores(tokens) else None

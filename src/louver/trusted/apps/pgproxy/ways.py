@@ -4,9 +4,10 @@ changed: the client's generation says so (docs/decisions/0034).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from louver.trusted.apps.pgproxy import beginning, passing, reading, relayed_texts
+from louver.trusted.apps.pgproxy import beginning, moments, passing, reading, relayed_texts
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import dispatch, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
@@ -21,8 +22,9 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return None
     if prepared.kind == "begins":
         return beginning.of(context, prepared)
-    if prepared.kind != "other":
+    if prepared.kind != "other" or not moments.are_utc(wire, prepared.moments):
         return None
+    prepared = replace(prepared, parameters=prepared.parameters + prepared.moments)
     (text,) = lexer.split(prepared.sql)
     if not dispatch.is_permitted(context, text):
         return None

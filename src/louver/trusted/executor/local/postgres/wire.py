@@ -111,6 +111,11 @@ class Wire:
         """The session of the private server that has the settings of this one."""
         return self._local.workspace.raw
 
+    def row(self, sql: str) -> tuple[Any, ...]:
+        """The only row of a query that reads no table, under the settings of this session."""
+        (row,) = self._local.workspace.fetchall(sql)
+        return tuple(row)
+
     def is_printed(self, type_: int) -> bool:
         """Whether values of a type are printed without the local engine."""
         return type_ in self._printed_elsewhere() and type_ != values.OID

@@ -1,0 +1,67 @@
+//! What statements at the front door read of the time, without Python: values of parameters that
+//! stand for words such as CURRENT_TIMESTAMP. It is the statement's own outside of transactions;
+//! within one it stands still, also for what Python runs once it has taken over.
+
+use crate::proxy_client::Client;
+use crate::proxy_transactions::Transaction;
+use bytes::Bytes;
+use louver_proxy::Values;
+use pyo3::prelude::*;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const DATE: u32 = 1082;
+const YEAR_2000_S: u64 = 946_684_800;
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
+
+impl Client {
+    /// The values of a statement with those of its words of time, which have these types; None
+    /// where the time is not known.
+    pub(crate) fn with_moments(&mut self, moments: &[u32], values: &Values) -> Option<Values> {
+        let moment = if self.within.is_some() {
+            self.fixed_moment()?
+        } else {
+            now()?
+        };
+        let mut values = values.clone();
+        for &type_ in moments {
+            let bytes = if type_ == DATE {
+                let day = i32::try_from(moment.div_euclid(DAY_MICROSECONDS)).ok()?;
+                Bytes::copy_from_slice(&day.to_be_bytes())
+            } else {
+                Bytes::copy_from_slice(&moment.to_be_bytes())
+            };
+            values.values.push(Some(bytes));
+            values.formats.push(1);
+        }
+        Some(values)
+    }
+
+    /// That of the open transaction, at which Python's time then stands still as well.
+    fn fixed_moment(&mut self) -> Option<i64> {
+        if let Some(moment) = self.within.as_ref()?.moment {
+            return Some(moment);
+        }
+        let moment = Python::attach(|py| {
+            self.call_apart(py, |object| object.call_method0("fix_time")?.extract())
+        });
+        let open = self.within.as_mut()?;
+        open.moment = moment.ok();
+        open.moment
+    }
+
+    /// A transaction has ended that Python does not know of: the time goes on.
+    pub(crate) fn release_time(&mut self, ended: &Transaction) {
+        if ended.moment.is_some() {
+            let _ = Python::attach(|py| {
+                self.call_apart(py, |object| object.call_method0("release_time").map(drop))
+            });
+        }
+    }
+}
+
+fn now() -> Option<i64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let seconds = since.as_secs().checked_sub(YEAR_2000_S)?;
+    let microseconds = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+    microseconds.checked_add(i64::from(since.subsec_micros()))
+}

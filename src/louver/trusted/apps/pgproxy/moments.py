@@ -1,0 +1,163 @@
+"""Words for the time, such as CURRENT_TIMESTAMP, in the place of a column's new value: a statement
+runs with one more parameter for each, so that what runs it without Python can give it its value.
+
+Only where such a word is all that a column is set to, by VALUES or SET, and the column is of a type
+for which PostgreSQL's own cast gives the same: there a parameter has the column's type.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from louver.names import keyword
+from louver.trusted.apps.pgproxy import given_values
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.postgres.wire import Wire
+from louver.trusted.planner.sql import lexer
+from louver.trusted.planner.sql.tokenizer import lexemes
+
+DATE, TIMESTAMP, TIMESTAMPTZ = 1082, 1114, 1184
+#: The types that a word may be cast to without another value.
+_BARE = {
+    "CURRENT_TIMESTAMP": (TIMESTAMPTZ, TIMESTAMP, DATE), "LOCALTIMESTAMP": (TIMESTAMP, DATE),
+    "CURRENT_DATE": (DATE,),
+}  # fmt: skip
+_CALLED = dict.fromkeys(("NOW", "TRANSACTION_TIMESTAMP"), _BARE["CURRENT_TIMESTAMP"])
+_WORD = re.compile(
+    r"(?<![\w.\"$])(?:(?:now|transaction_timestamp)\s*\(\s*\)"
+    r"|current_timestamp|localtimestamp|current_date)(?![\w\"$])",
+    re.IGNORECASE,
+)
+_NOW = (
+    "SELECT (extract(epoch FROM now()) * 1000000)::bigint - 946684800000000,"
+    " (extract(epoch FROM localtimestamp) * 1000000)::bigint - 946684800000000,"
+    " current_date - date '2000-01-01'"
+)
+_MOST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A statement with parameters for its words of time, which are the last ones; the types that
+    each may have.
+    """
+
+    text: lexer.Text
+    before: int
+    types: Sequence[tuple[int, ...]]
+
+    def fits(self, numbers: Sequence[int]) -> bool:
+        """Whether the parameters have types that their words may have."""
+        pairs = zip(numbers[self.before :], self.types, strict=True)
+        return all(number in types for number, types in pairs)
+
+
+def timed(text: lexer.Text, tokens: Sequence[Token]) -> Timed | None:
+    """A statement with parameters for its words of time; None where it has none, or has one where
+    it is not a column's value.
+    """
+    words = _words(tokens)
+    count = len(text.parameters)
+    if not words or len(words) > _MOST or set(text.parameters) != {*range(1, count + 1)}:
+        return None
+    places = iter(range(count + 1, count + 1 + len(words)))
+    pieces = []
+    for match, piece in lexemes(text.home):
+        is_code = match is None and not piece.startswith(("/*", "$"))
+        pieces.append(_WORD.sub(lambda _: f"${next(places, 0)}", piece) if is_code else piece)
+    (other,) = lexer.split("".join(pieces))
+    if sorted(map(str, other.parameters)) != sorted(map(str, range(1, count + len(words) + 1))):
+        return None
+    return Timed(other, count, [types for _, types in words])
+
+
+def _words(tokens: Sequence[Token]) -> list[tuple[int, tuple[int, ...]]]:
+    """The places of words of time, with the types that they may have; none where one of them is
+    anything but a column's value.
+    """
+    is_value = {"INSERT": _in_values, "UPDATE": _in_set}.get(keyword(tokens[0].text))
+    results = []
+    for at, token in enumerate(tokens):
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            continue
+        word, is_called = keyword(token.text), _text(tokens, at + 1) == "("
+        types = (_CALLED if is_called else _BARE).get(word)
+        if types is None and not (is_called and word in _BARE):
+            continue
+        end = at + 3 if is_called else at + 1
+        is_whole = not is_called or _text(tokens, at + 2) == ")"
+        if types is None or is_value is None or not is_whole or not is_value(tokens, at, end):
+            return []
+        results.append((at, types))
+    return results
+
+
+def _in_values(tokens: Sequence[Token], at: int, end: int) -> bool:
+    """Whether tokens are an item of a row behind VALUES."""
+    depth, is_behind = 0, False
+    for token in tokens[:at]:
+        depth += (token.text == "(") - (token.text == ")")
+        word = keyword(token.text) if depth == 0 else ""
+        if word in ("RETURNING", "ON", "SELECT"):
+            return False
+        is_behind |= word == "VALUES"
+    framed = _text(tokens, at - 1) in "(," and _text(tokens, end) in (",", ")")
+    return is_behind and depth == 1 and framed
+
+
+def _in_set(tokens: Sequence[Token], at: int, end: int) -> bool:
+    """Whether tokens are all that SET gives a column."""
+    depth, is_behind = 0, False
+    for token in tokens[:at]:
+        depth += (token.text == "(") - (token.text == ")")
+        word = keyword(token.text) if depth == 0 else ""
+        if word in ("WHERE", "FROM", "RETURNING"):
+            return False
+        is_behind |= word == "SET"
+    follows = keyword(_text(tokens, end)) in ("", ",", "WHERE", "FROM", "RETURNING")
+    begins = keyword(_text(tokens, at - 3)) in ("SET", ",") and _text(tokens, at - 1) == "="
+    return is_behind and depth == 0 and follows and begins
+
+
+def _text(tokens: Sequence[Token], at: int) -> str:
+    return tokens[at].text if 0 <= at < len(tokens) else ""
+
+
+def values(
+    context: Context, wire: Wire, types: Sequence[int], tokens: Sequence[Token]
+) -> list[object]:
+    """The values of these parameters: the time of the statement, or of the open transaction."""
+    if not types:
+        return []
+    if context.in_transaction:
+        context.fix_time(tokens)
+    instant, local, day = _now(wire)
+    forms = {
+        TIMESTAMPTZ: struct.pack(">q", instant), TIMESTAMP: struct.pack(">q", local),
+        DATE: struct.pack(">i", day),
+    }  # fmt: skip
+    return [given_values.value(forms[type_], 1, type_, wire.printed) for type_ in types]
+
+
+def are_utc(wire: Wire, types: Sequence[int]) -> bool:
+    """Whether values of these types are known without the zone of the session."""
+    return all(type_ == TIMESTAMPTZ for type_ in types) or wire.is_printed(TIMESTAMPTZ)
+
+
+def _now(wire: Wire) -> tuple[int, int, int]:
+    instant, local, day = wire.row(_NOW)
+    return int(instant), int(local), int(day)
+
+
+def fix(context: Context, wire: Wire) -> int:
+    """Let the time stand still for a transaction that the session does not know of; what it is, in
+    microseconds since the year 2000.
+    """
+    context.local.fix_time(context.state.began)
+    context.state.fixed = context.local.generation
+    return _now(wire)[0]

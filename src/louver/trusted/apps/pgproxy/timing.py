@@ -1,0 +1,36 @@
+"""The time that a client's statements read."""
+
+from __future__ import annotations
+
+from louver.trusted.apps.pgproxy import moments
+from louver.trusted.apps.pgproxy.described import Prepared
+from louver.trusted.apps.pgproxy.failures import reporting
+from louver.trusted.executor.containment import contained
+from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.postgres.wire import Wire
+from louver.trusted.executor.session import Session
+
+
+class Timing:
+    """The part of a client that knows of the time."""
+
+    text: str
+    hides_details: bool
+    _session: Session
+    _context: Context
+    _wire: Wire
+
+    def _moments(self, prepared: Prepared) -> list[object]:
+        """What a statement's words of time say now."""
+        return moments.values(self._context, self._wire, prepared.moments, prepared.tokens)
+
+    @reporting
+    def fix_time(self) -> int:
+        """See `moments.fix`; ``release_time`` lets it go on."""
+        with contained(self._session):
+            return moments.fix(self._context, self._wire)
+
+    @reporting
+    def release_time(self) -> None:
+        """A transaction that the session does not know of has ended."""
+        self._context.release_time()
