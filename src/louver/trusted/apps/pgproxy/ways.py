@@ -38,12 +38,16 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     )
     if passed is not None:
         return passed
-    # Each placeholder is one value, in the order of Bind.
-    if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):
+    # Each placeholder is one value.
+    count, places = len(prepared.parameters), [int(key) - 1 for key in text.parameters]
+    if sorted(places) != [*range(count)]:
         return None
     if isinstance(known.form, reading_again.Reader):
-        return reading.of(context, wire, prepared, known.form)
-    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
+        return (
+            reading.of(context, wire, prepared, known.form) if places == [*range(count)] else None
+        )
+    order = None if places == [*range(count)] else places
+    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters, order)
     return None if change is None else change.write
 
 
