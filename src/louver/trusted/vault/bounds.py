@@ -21,6 +21,8 @@ from louver.trusted.vault.scheme import share_of
 from louver.trusted.vault.types import is_moment, order_domain, value_range
 
 _FIRST_BITS = 32
+#: The bounds of a plain column grow by at least so many bits.
+_STEP_BITS = 8
 #: Of three factors that begin there, the product still fits the type.
 _PART_OF_SHARES = 4
 
@@ -83,17 +85,24 @@ def _bits(column: Column, limits: tuple[int, int], needed: int) -> int:
     return bits
 
 
+def _step(span: int) -> int:
+    """So many bits for a span, of few numbers of bits."""
+    return -(-span.bit_length() // _STEP_BITS) * _STEP_BITS
+
+
 def _spanned(
     column: Column, limits: tuple[int, int] | None, least: int, most: int
 ) -> tuple[int, int]:
-    """The bounds of a plain column, as close as they may be without changing often."""
+    """The bounds of a plain column: those of its first values, and then wider by steps, since each
+    is a version of the catalog, for which all sessions plan anew.
+    """
     low, high = column.minimum, column.maximum
     if low is None or high is None:
         return least, most
     if least < low:
-        low = high + 1 - (1 << (high - least).bit_length())
+        low = high + 1 - (1 << _step(high - least))
         low = low if limits is None else max(low, min(least, limits[0]))
     if most > high:
-        high = low - 1 + (1 << (most - low).bit_length())
+        high = low - 1 + (1 << _step(most - low))
         high = high if limits is None else min(high, max(most, limits[1]))
     return low, high
