@@ -59,6 +59,7 @@ def another(twin: PostgresTwin) -> Any:
     "SELECT 'done', data->>'m', 7, '{}'::jsonb->>'k' FROM jobs WHERE state = 'new' FOR UPDATE",
     "SELECT id FROM jobs WHERE id = 5 FOR NO KEY UPDATE",
     "SELECT 1 AS one, 'FOR UPDATE' AS t FROM jobs WHERE id = 5 FOR SHARE",
+    "SELECT id IS NOT DISTINCT FROM 5, 1 IS DISTINCT FROM id FROM jobs WHERE id = 5 FOR SHARE",
     "SELECT id FROM jobs ORDER BY 1 OFFSET 2 LIMIT 3 FOR KEY SHARE",
     "SELECT id FROM jobs ORDER BY id FOR UPDATE LIMIT 3", "SELECT 1 FOR UPDATE",
     "SELECT id FROM jobs ORDER BY id FETCH FIRST 2 ROWS ONLY FOR UPDATE",

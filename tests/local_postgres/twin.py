@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import louver
@@ -145,7 +146,9 @@ class PostgresTwin:
                 # Any error ends a transaction.
                 self.on_plain("SELECT 1 / 0")
             return "", code
-        return difference(self.on_plain(sql, parameters), own), ""
+        # Of equal numbers any one stands for a group, with the scale that it has.
+        groups = any(word in sql for word in ("GROUP BY", "DISTINCT", "UNION"))
+        return difference(self.on_plain(sql, parameters), own, scales=not groups), ""
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> None:
         """Run a statement, about which both must say the same."""
@@ -153,14 +156,18 @@ class PostgresTwin:
         assert not outcome, f"{sql}: {outcome}"
 
 
-def difference(plain: Outcome, own: Outcome, *, ordered: bool = False) -> str:
-    """How two outcomes differ; "" where they do not."""
+def difference(plain: Outcome, own: Outcome, *, ordered: bool = False, scales: bool = True) -> str:
+    """How two outcomes differ; "" where they do not. Numbers are the same only with the same
+    digits behind the point where ``scales`` count.
+    """
     if plain.error or own.error:
         # Of what is wrong with the rows of a change, either may be met first.
         of_rows = {plain.state[:2], own.state[:2]} <= {"22", "23"}
         same = plain.state == own.state or (of_rows and "23" in (plain.state[:2], own.state[:2]))
         return "" if same else f"{plain.error or plain.rows!r} | {own.error or own.rows!r}"
     first, second = (plain.rows or [], own.rows or [])
+    if not scales:
+        first, second = (list(map(_without_scales, rows)) for rows in (first, second))
     if not ordered:
         same = Counter(map(repr, first)) == Counter(map(repr, second))
     else:
@@ -170,3 +177,7 @@ def difference(plain: Outcome, own: Outcome, *, ordered: bool = False) -> str:
     if plain.columns != own.columns:
         return f"{plain.columns!r} | {own.columns!r}"
     return "" if plain.affected == own.affected else f"{plain.affected} | {own.affected}"
+
+
+def _without_scales(row: Sequence[object]) -> tuple[object, ...]:
+    return tuple(v.normalize() if isinstance(v, Decimal) and v.is_finite() else v for v in row)

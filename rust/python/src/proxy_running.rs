@@ -14,7 +14,7 @@ const MOST_RAN: usize = 128;
 
 /// A statement is planned with its first run, and what opens its rows is known with its second.
 /// Behind so many it is looked for what runs it less and less often.
-const RUNS: u32 = 3;
+pub(crate) const RUNS: u32 = 3;
 
 impl Client {
     fn is_valid(&self, known: &Known) -> bool {

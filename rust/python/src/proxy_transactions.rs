@@ -87,6 +87,8 @@ pub(crate) struct Transaction {
     /// Whether what was done is to be done again.
     lost: bool,
     deadlocked: bool,
+    /// Whether Python takes over from it for what is not known yet, and will be.
+    pub(crate) excused: bool,
     /// Whether it can only be undone.
     failed: bool,
     /// The time that its statements read, in microseconds since 2000, once one has.
@@ -108,6 +110,7 @@ impl Transaction {
             entered: false,
             lost: false,
             deadlocked: false,
+            excused: false,
             failed: false,
             moment: None,
             done: Vec::new(),

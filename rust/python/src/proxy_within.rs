@@ -3,6 +3,7 @@
 
 use crate::proxy_client::Client;
 use crate::proxy_passes::{cancelled, CANCELLED};
+use crate::proxy_running::RUNS;
 use crate::proxy_statements::{End, Handle};
 use louver_postgres::Error;
 use louver_proxy::{Done, Failure, Kind, Outcome, Statement, Values};
@@ -40,6 +41,10 @@ impl Client {
         if done.is_none() && open.is_deadlocked() {
             open.fail();
             return Some(Err(Failure::error("40P01", "deadlock detected")));
+        }
+        if done.is_none() {
+            let known = statement.handle.known();
+            open.excused = known.way.is_none() && known.runs < RUNS;
         }
         let done = done?;
         match &done {
@@ -92,7 +97,7 @@ impl Client {
             return Ok(());
         };
         open.undo();
-        if let Some(first) = open.first() {
+        if let Some(first) = open.first().filter(|_| !open.excused) {
             let mut known = first.known();
             known.falls = (known.falls + 1).min(LONGEST_WAIT);
             if known.falls > MOST_FALLS {

@@ -90,7 +90,11 @@ class Words:
                 depth += 1
             elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
                 depth -= 1
-            elif depth == 0 and self.keyword(position) == word:
+            elif (
+                depth == 0
+                and self.keyword(position) == word
+                and (word != "FROM" or begins_sources(self.tokens, position))
+            ):
                 return position
         return -1
 
@@ -202,6 +206,13 @@ def target_place(words: Words, verb: int) -> int:
         if words.keyword(position) == word:
             position += 1
     return position
+
+
+def begins_sources(tokens: Sequence[Token], position: int) -> bool:
+    """Whether a word is the FROM that names what is read, and not that of IS DISTINCT FROM."""
+    before = [keyword(token.text) for token in tokens[max(position - 2, 0) : position]]
+    is_operator = before[-1:] == ["DISTINCT"] and before[:1] in (["IS"], ["NOT"])
+    return keyword(tokens[position].text) == "FROM" and not is_operator
 
 
 def target(words: Words, verb: int, catalog: Catalog) -> Table | None:

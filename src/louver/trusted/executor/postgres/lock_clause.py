@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from louver.names import fold, keyword
-from louver.trusted.executor.change.statement_parts import Words, parameter_of
+from louver.trusted.executor.change.statement_parts import Words, begins_sources, parameter_of
 from louver.trusted.executor.postgres.words import refuse
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.dialect import spoken
@@ -73,7 +73,7 @@ def _outside(tokens: Sequence[Token]) -> list[int]:
     for position, token in enumerate(tokens):
         depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
         if depth == 0:
-            begun = begun or keyword(token.text) == "FROM"
+            begun = begun or begins_sources(tokens, position)
             if begun:
                 results.append(position)
     return results
@@ -144,7 +144,7 @@ def cut(words: Words) -> Query:
         refuse("A query with several clauses such as FOR UPDATE")
     core = Words(left[0], lexer.tokens(left[0]), words.parameters)
     limit = "" if keyword(limits["LIMIT"]) == "ALL" else limits["LIMIT"]
-    from_ = next(p for p in places if words.keyword(p) == "FROM")
+    from_ = next(p for p in places if begins_sources(words.tokens, p))
     return Query(core, limit, limits["OFFSET"], clauses[0], from_, " ".join(left))
 
 
