@@ -13,27 +13,43 @@ const DATE: u32 = 1082;
 const YEAR_2000_S: u64 = 946_684_800;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 
+/// Further parameters of a statement.
+pub(crate) struct Moments {
+    /// Their types.
+    pub(crate) types: Vec<u32>,
+    /// Where the values of all parameters are among the client's and these.
+    pub(crate) places: Vec<usize>,
+}
+
 impl Client {
-    /// The values of a statement with those of its words of time, which have these types; None
+    /// The values of a statement with those of its words of time, in the order of its text; None
     /// where the time is not known.
-    pub(crate) fn with_moments(&mut self, moments: &[u32], values: &Values) -> Option<Values> {
+    pub(crate) fn with_moments(&mut self, moments: &Moments, values: &Values) -> Option<Values> {
         let moment = if self.within.is_some() {
             self.fixed_moment()?
         } else {
             now()?
         };
-        let mut values = values.clone();
-        for &type_ in moments {
+        let mut all = values.clone();
+        for &type_ in &moments.types {
             let bytes = if type_ == DATE {
                 let day = i32::try_from(moment.div_euclid(DAY_MICROSECONDS)).ok()?;
                 Bytes::copy_from_slice(&day.to_be_bytes())
             } else {
                 Bytes::copy_from_slice(&moment.to_be_bytes())
             };
-            values.values.push(Some(bytes));
-            values.formats.push(1);
+            all.values.push(Some(bytes));
+            all.formats.push(1);
         }
-        Some(values)
+        let places = || moments.places.iter();
+        Some(Values {
+            values: places()
+                .map(|&place| all.values.get(place).cloned())
+                .collect::<Option<_>>()?,
+            formats: places()
+                .map(|&place| all.formats.get(place).copied())
+                .collect::<Option<_>>()?,
+        })
     }
 
     /// That of the open transaction, at which Python's time then stands still as well.

@@ -49,7 +49,7 @@ impl Client {
     ) -> Option<Done<Outcome>> {
         let moments = statement.handle.moments();
         let timed;
-        let values = if moments.is_empty() || !self.is_known(statement) {
+        let values = if moments.types.is_empty() || !self.is_known(statement) {
             values
         } else {
             timed = self.with_moments(moments, values)?;

@@ -1,5 +1,6 @@
 //! Statements that Python has prepared, what runs them without it, and what they gave.
 
+use crate::proxy_moments::Moments;
 use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
 use crate::proxy_relays::PassedChange;
@@ -18,8 +19,7 @@ struct Inner {
     object: Py<PyAny>,
     looks: Looks,
     ends: Option<End>,
-    /// The types of further parameters, which stand for words of time.
-    moments: Vec<u32>,
+    moments: Moments,
     known: Mutex<Known>,
 }
 
@@ -81,7 +81,7 @@ impl Handle {
         self.0.ends
     }
 
-    pub(crate) fn moments(&self) -> &[u32] {
+    pub(crate) fn moments(&self) -> &Moments {
         &self.0.moments
     }
 
@@ -132,7 +132,10 @@ pub(crate) fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle
                 "rollback" => Some(End::Rollback),
                 _ => None,
             },
-            moments: prepared.getattr("moments")?.extract()?,
+            moments: Moments {
+                types: prepared.getattr("moments")?.extract()?,
+                places: prepared.getattr("places")?.extract()?,
+            },
             object: prepared.unbind(),
             known: Mutex::default(),
         })),

@@ -156,7 +156,7 @@ class Client(Copies, Timing):
                 for value, form, type_ in zip(values, forms, prepared.parameters, strict=True)
             ]
             prepared = self._before(prepared, formats)
-            given += self._moments(prepared)
+            given = prepared.in_order(given, self._moments(prepared))
         aborted = self._context.state.aborted
         try:
             answer = self._session.execute(prepared.sql, given or None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyarrow as pa
 from sqlglot.tokens import Token, TokenType
@@ -20,6 +21,7 @@ from louver.trusted.executor.session import Session
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.postgres_types import own_type
 
+T = TypeVar("T")
 _MOST_TEXTS = 512
 _WIDER = {21: (23, 20, 1700), 23: (20, 1700), 20: (1700,)}
 """Types of whole numbers, and the wider ones, numeric among them."""
@@ -48,8 +50,15 @@ class Prepared:
     #: what it does, and a fingerprint of its text without values
     does: str = ""
     shape: str = ""
-    #: the numbers of the types of further parameters, which stand for words of time
+    #: the numbers of the types of further parameters, which stand for words of time, and where the
+    #: values of all parameters of the text are among the client's and these
     moments: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
+
+    def in_order(self, own: Sequence[T], moments: Sequence[T]) -> list[T]:
+        """What is of the client's parameters and of the words of time, in the order of the text."""
+        every = [*own, *moments]
+        return [every[place] for place in self.places] if self.moments else every
 
     @property
     def deallocates(self) -> str | None:
@@ -137,12 +146,13 @@ class Describing:
     ) -> Prepared:
         timed = moments.timed(text, tokens)
         if timed is not None:
-            known = [*types, *[0] * (timed.before - len(types))]
-            numbers, columns = self._wire.described(timed.text.home, known)
-            if timed.fits(numbers):
-                own, more = tuple(numbers[: timed.before]), tuple(numbers[timed.before :])
-                item = self._of_described(timed.text, tokens, types, (numbers, columns))
-                return replace(item, parameters=own, moments=more)
+            known = timed.of_places(types)
+            described = self._wire.described(timed.text.home, known)
+            parts = timed.split(described[0])
+            if parts is not None:
+                item = self._of_described(timed.text, tokens, known, described)
+                places = tuple(timed.places)
+                return replace(item, parameters=parts[0], moments=parts[1], places=places)
         return self._of_described(text, tokens, types, self._wire.described(text.home, types))
 
     def _of_described(

@@ -43,37 +43,59 @@ _MOST = 8
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A statement with parameters for its words of time, which are the last ones; the types that
-    each may have.
+    """A statement whose parameters, in the order of its text, are those of the client and of its
+    words of time: ``places`` are those of their values among the client's and the moments behind
+    them; ``types`` those that each word may have.
     """
 
     text: lexer.Text
-    before: int
+    places: Sequence[int]
     types: Sequence[tuple[int, ...]]
 
-    def fits(self, numbers: Sequence[int]) -> bool:
-        """Whether the parameters have types that their words may have."""
-        pairs = zip(numbers[self.before :], self.types, strict=True)
-        return all(number in types for number, types in pairs)
+    def of_places(self, given: Sequence[int]) -> list[int]:
+        """The types that the client has given, by the order of the text; 0 is unknown."""
+        return [given[place] if place < len(given) else 0 for place in self.places]
+
+    def split(self, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Of the types of all parameters those of the client's, in its order, and of the words;
+        None where a word has one that it may not have.
+        """
+        by_place = dict(zip(self.places, numbers, strict=True))
+        own = len(self.places) - len(self.types)
+        known = [by_place[place] for place in range(len(self.places))]
+        if not all(n in types for n, types in zip(known[own:], self.types, strict=True)):
+            return None
+        return tuple(known[:own]), tuple(known[own:])
 
 
 def timed(text: lexer.Text, tokens: Sequence[Token]) -> Timed | None:
     """A statement with parameters for its words of time; None where it has none, or has one where
     it is not a column's value.
     """
-    words = _words(tokens)
-    count = len(text.parameters)
-    if not words or len(words) > _MOST or set(text.parameters) != {*range(1, count + 1)}:
+    words, count = _words(tokens), len(text.parameters)
+    if not words or len(words) > _MOST:
         return None
-    places = iter(range(count + 1, count + 1 + len(words)))
-    pieces = []
+    if sorted(map(str, text.parameters)) != sorted(map(str, range(1, count + 1))):
+        return None
+    pieces, places, moments = list[str](), list[int](), iter(range(count, count + len(words)))
+
+    def placed(place: int) -> str:
+        places.append(place)
+        return f"${len(places)}"
+
     for match, piece in lexemes(text.home):
-        is_code = match is None and not piece.startswith(("/*", "$"))
-        pieces.append(_WORD.sub(lambda _: f"${next(places, 0)}", piece) if is_code else piece)
+        if match is not None:
+            number = match["numbered"]
+            pieces.append(placed(int(number[1:]) - 1) if number else piece)
+        elif piece.startswith(("/*", "$")):
+            pieces.append(piece)
+        else:
+            pieces.append(_WORD.sub(lambda _: placed(next(moments, -1)), piece))
     (other,) = lexer.split("".join(pieces))
-    if sorted(map(str, other.parameters)) != sorted(map(str, range(1, count + len(words) + 1))):
+    every = range(count + len(words))
+    if sorted(places) != [*every] or other.parameters != tuple(place + 1 for place in every):
         return None
-    return Timed(other, count, [types for _, types in words])
+    return Timed(other, places, [types for _, types in words])
 
 
 def _words(tokens: Sequence[Token]) -> list[tuple[int, tuple[int, ...]]]:
@@ -83,9 +105,13 @@ def _words(tokens: Sequence[Token]) -> list[tuple[int, tuple[int, ...]]]:
     is_value = {"INSERT": _in_values, "UPDATE": _in_set}.get(keyword(tokens[0].text))
     results = []
     for at, token in enumerate(tokens):
-        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+        if token.token_type == TokenType.STRING:
             continue
         word, is_called = keyword(token.text), _text(tokens, at + 1) == "("
+        if token.token_type == TokenType.IDENTIFIER:
+            if is_called and word in _CALLED:
+                return []
+            continue
         types = (_CALLED if is_called else _BARE).get(word)
         if types is None and not (is_called and word in _BARE):
             continue

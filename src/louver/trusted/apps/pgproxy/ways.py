@@ -24,7 +24,8 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return beginning.of(context, prepared)
     if prepared.kind != "other" or not moments.are_utc(wire, prepared.moments):
         return None
-    prepared = replace(prepared, parameters=prepared.parameters + prepared.moments)
+    in_order = prepared.in_order(prepared.parameters, prepared.moments)
+    prepared = replace(prepared, parameters=tuple(in_order))
     (text,) = lexer.split(prepared.sql)
     if not dispatch.is_permitted(context, text):
         return None
@@ -38,16 +39,12 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     )
     if passed is not None:
         return passed
-    # Each placeholder is one value.
-    count, places = len(prepared.parameters), [int(key) - 1 for key in text.parameters]
-    if sorted(places) != [*range(count)]:
+    # Each placeholder is one value, in the order of Bind.
+    if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):
         return None
     if isinstance(known.form, reading_again.Reader):
-        return (
-            reading.of(context, wire, prepared, known.form) if places == [*range(count)] else None
-        )
-    order = None if places == [*range(count)] else places
-    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters, order)
+        return reading.of(context, wire, prepared, known.form)
+    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
     return None if change is None else change.write
 
 

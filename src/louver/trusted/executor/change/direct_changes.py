@@ -174,20 +174,15 @@ def renumber(context: Context) -> bool:
     return context.state.cache(_Tables).renew(context)
 
 
-def of(
-    context: Context, key: tuple[str, str], form: object, types: Sequence[int],
-    places: Sequence[int] | None = None,
-) -> Change | None:  # fmt: skip
-    """What runs a change of a table by its form, with parameters of these types, which are given
-    at these ``places`` and not in their order; None where only Python does, or does not know yet.
+def of(context: Context, key: tuple[str, str], form: object, types: Sequence[int]) -> Change | None:
+    """What runs a change of a table by its form, with parameters of these types; None where only
+    Python does, or does not know yet.
     """
     table = context.catalog.tables.get(key)
     if table is None or not context.state.writable or context.state.only_reads:
         return None
     if isinstance(form, judged_rows.Form):
-        return _inserting(context, types, places or range(len(types)), table, form)
-    if places is not None:
-        return None
+        return _inserting(context, types, table, form)
     if not isinstance(form, repeated_rows.Change) or form.form is None:
         return None
     if form.plan.rows is None or form.catalog is not context.catalog:
@@ -196,17 +191,14 @@ def of(
 
 
 def _inserting(
-    context: Context, types: Sequence[int], places: Sequence[int], table: Table,
-    form: judged_rows.Form,
-) -> Change | None:  # fmt: skip
+    context: Context, types: Sequence[int], table: Table, form: judged_rows.Form
+) -> Change | None:
     terms = list[_GivenTerm]()
     pairs = zip(form.form.columns, form.kinds, strict=True)
     for position, (column, kind) in enumerate(pairs):
         if len(column.items) != 1:
             return None
-        item = column.items[0]
-        at = places[item] if isinstance(item, int) else item
-        parts: list[object] = [_part(at, column.type, types)]
+        parts: list[object] = [_part(column.items[0], column.type, types)]
         terms.append((position, kind.for_module(), column.required, None, parts, 0))
     new_row = _new_row(context, table, terms)
     if new_row is None:
