@@ -47,6 +47,7 @@ impl Client {
         values: &Values,
         formats: &[i16],
     ) -> Option<Done<Outcome>> {
+        self.renew_way(&statement.handle);
         let moments = statement.handle.moments();
         let timed;
         let values = if moments.types.is_empty() || !self.is_known(statement) {
@@ -159,6 +160,21 @@ impl Client {
         }
         if matches!(statement.kind, Kind::Other) {
             self.learn_way(&statement.handle);
+        }
+    }
+
+    /// What has run a statement before the catalog, or a setting, became another one is made anew,
+    /// where that asks nothing of the server.
+    fn renew_way(&self, handle: &Handle) {
+        let is_within = self.within.is_some();
+        let is_behind = {
+            let known = handle.known();
+            let draws = matches!(known.way, Some(Direct::Write(_) | Direct::Begin(_)));
+            let may_be = known.way.is_some() && !(is_within && draws);
+            may_be && known.generation != self.generation
+        };
+        if is_behind && self.status == b'I' {
+            self.learn_way(handle);
         }
     }
 

@@ -14,7 +14,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.object_texts import built_of
 from louver.trusted.executor.schema import blocks
 from louver.trusted.executor.state import Growth
-from louver.trusted.executor.table_basis import require_same
+from louver.trusted.executor.table_basis import is_same, require_same
 from louver.trusted.planner.sql.resolver import name_words
 from louver.trusted.vault.catalog import Catalog, Table
 from louver.trusted.vault.pin import PinState
@@ -72,8 +72,10 @@ def adopt(context: Context, catalog: Catalog, *, schema_changed: bool) -> None:
     catalog.path = context.catalog.path
     catalog.touch()
     if catalog is not context.state.catalog:
+        # What rows add to a catalog decides nothing of what changes may depend on.
+        if not is_same(context.state.catalog, catalog):
+            context.state.flows.clear()
         context.state.catalog = catalog
-        context.state.flows.clear()
     if schema_changed:
         context.local.rebuild(catalog)
         context.local.forget_types()

@@ -32,8 +32,15 @@ def require_same(before: Catalog, now: Catalog, *, rows: bool = False) -> None:
     that took its place meanwhile, by its tables, rules, ceilings and layers; with ``rows`` also
     where only rows may be others.
     """
-    if now is not before and (rows or _declared(now) != _declared(before)):
+    if now is not before and (rows or not is_same(before, now)):
         raise errors.make("catalog.conflict")
+
+
+def is_same(before: Catalog, now: Catalog) -> bool:
+    """Whether one catalog says of tables, rules, ceilings and layers what another one says: not of
+    what values there are, and how many rows.
+    """
+    return now is before or _declared(now) == _declared(before)
 
 
 def _declared(catalog: Catalog) -> tuple[Any, ...]:
