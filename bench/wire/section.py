@@ -84,7 +84,8 @@ def _notes(extent: Extent) -> Iterator[str]:
         "but for the statements that are said to have no ENC column."
     )
     yield (
-        "Many clients are pgbench's, one thread, with prepared statements. "
+        "Many clients are pgbench's, one thread, with prepared statements, "
+        f"{extent.seconds:g} s behind as many that do not count. "
         f"COPY is that of psycopg, of {extent.copied:,} rows of these columns."
     )
     size = extent.scale

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,15 +65,23 @@ class Side:
         return con
 
     def pgbench(self, script: str, clients: int, seconds: float) -> float:
-        """Transactions a second of a script of pgbench's, once all clients are connected: of as
-        many as a first look makes last so long.
+        """Transactions a second of a script of pgbench's, settled: in so many seconds behind as
+        many that do not count; of three transactions of each client where it is less than one.
         """
-        count = 3
-        if seconds >= 1:
-            count = max(20, round(self._pgbench(script, clients, 20) * seconds / clients))
-        return self._pgbench(script, clients, count)
+        if seconds < 1:
+            said, _ = self._pgbench(script, clients, ["--transactions=3"])
+            words = dict(line.split(" = ", 1) for line in said.splitlines() if " = " in line)
+            return float(words["tps"].split()[0])
+        whole = round(2 * seconds)
+        _, progress = self._pgbench(script, clients, [f"--time={whole}", "--progress=1"])
+        rates = [
+            float(match[2])
+            for match in re.finditer(r"progress: ([0-9.]+) s, ([0-9.]+) tps", progress)
+            if float(match[1]) > whole / 2
+        ]
+        return sum(rates) / len(rates)
 
-    def _pgbench(self, script: str, clients: int, transactions: int) -> float:
+    def _pgbench(self, script: str, clients: int, options: Sequence[str]) -> tuple[str, str]:
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
             file.write(script)
             file.flush()
@@ -81,13 +90,12 @@ class Side:
             done = subprocess.run(
                 [binary / "pgbench", "-h", self.folder, "-p", str(self.port), "-U", servers.USER,
                  "--no-vacuum", "--protocol=prepared", f"--file={file.name}", f"--client={clients}",
-                 f"--transactions={transactions}", "--max-tries=100", self.database],
+                 "--max-tries=100", *options, self.database],
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
-        words = dict(line.split(" = ", 1) for line in done.stdout.splitlines() if " = " in line)
-        return float(words["tps"].split()[0])
+        return done.stdout, done.stderr
 
 
 @dataclass(slots=True)
