@@ -24,6 +24,7 @@ from louver.trusted.executor.local.postgres import (
     bodies,
     dependence,
     effects,
+    equalities,
     keys,
     node_tree,
     passed,
@@ -40,15 +41,6 @@ _BODY, _PRINTED = "louver_body", "louver_printed"
 _NAMED = re.compile(r'"(.+?)(\[\])*"')
 _FIRST_OF_USERS = 16_384
 _MOST_ARGUMENTS = 100
-#: PostgreSQL's own functions that run a text, or read what a text or number names.
-_TAKE_NAMES = (
-    "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
-    "cursor_to_xmlschema", "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema",
-    "schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
-    "database_to_xmlschema", "database_to_xml_and_xmlschema", "pg_read_file",
-    "pg_read_binary_file", "lo_get", "loread", "ts_stat", "ts_rewrite", "pg_get_viewdef",
-    "pg_sequence_last_value", "currval", "nextval", "setval", "lastval",
-)  # fmt: skip
 _RELATIONS = """
 SELECT c.oid, CASE WHEN n.oid = pg_my_temp_schema() THEN 'pg_temp' ELSE n.nspname::text END,
     c.relname::text, c.relkind::text, (SELECT ev_action::text FROM pg_rewrite
@@ -262,6 +254,11 @@ class PostgresStatements(Statements):
         names_read = frozenset((schema, name) for _, schema, name, *_ in relations)
         return text, types, names_read
 
+    def equalities(self, sql: str) -> equalities.Query | None:
+        """What a query of the rows with certain values says; None of any other statement."""
+        with self._binder.undone():
+            return equalities.query_of(self._binder, self._tree(sql))
+
     def _opened(
         self,
         whole: Read,
@@ -396,4 +393,4 @@ def _own_names() -> dict[str, frozenset[str]]:
 
 def _hides(function: Called) -> bool:
     """Whether a function may read what its tree does not say."""
-    return function.name in _TAKE_NAMES if function.is_own else function.body is None
+    return function.name in dependence.TAKE_NAMES if function.is_own else function.body is None
