@@ -166,6 +166,7 @@ def test_what_describe_runs_is_written_down(tmp_path: Path) -> None:
 
 _OPENED = {
     "SELECT s FROM k WHERE id = %s": ["k.id", "k.s"],
+    "SELECT id FROM k WHERE s = %s ORDER BY id DESC": ["k.id", "k.s"],
     "INSERT INTO k VALUES (%s, %s)": [],
     "UPDATE k SET s = %s WHERE id = %s": ["k.id", "k.s"],
     "DELETE FROM k WHERE id = %s": ["k.id"],
@@ -191,6 +192,8 @@ def test_ways_without_python_have_lines(tmp_path: Path, pool: str) -> None:
                 values: list[object] = [1000 + turn if "INSERT" in sql else draw.randint(1, 400)]
                 if "INSERT" in sql:
                     values.append("okapi")
+                elif "WHERE s" in sql:
+                    values = [f"s{values[0]}"]
                 elif "UPDATE" in sql:
                     values.insert(0, f"zebra{turn}")
                 con.execute(sql, values, prepare=True)

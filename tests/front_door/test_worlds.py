@@ -31,7 +31,8 @@ _MARKS = ", ".join(["%s"] * (len(TYPES) + 1))
 _WAYS = (
     ("SELECT * FROM t WHERE id = %s", "id", "Read"),
     ("SELECT s, n, p FROM t WHERE id = %s", "id", "Read"),
-    ("SELECT id, f FROM t WHERE s = %s", "s", ""),
+    ("SELECT id, f FROM t WHERE s = %s", "s", "Read"),
+    ("SELECT id, m FROM t WHERE s = %s AND n = %s ORDER BY d DESC, id", "s n", "Read"),
     ("SELECT d, j FROM t WHERE id IN (%s, %s)", "id id", "Read"),
     (f"INSERT INTO t VALUES ({_MARKS})", " ".join([*TYPES, "P"]), ""),
     ("UPDATE t SET n = %s WHERE id = %s", "n id", "Write"),

@@ -4,7 +4,7 @@
 use crate::raw::Raw;
 use crate::raw_messages::{text_value, Given, Kind};
 use arrow_array::ArrayRef;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
@@ -15,6 +15,16 @@ fn of_domain(domain: &str) -> Option<(Kind, DataType)> {
         "int" => (Kind::Whole, DataType::Int64),
         "text" => (Kind::Text, DataType::Utf8),
         "uuid" => (Kind::Uuid, DataType::FixedSizeBinary(16)),
+        "bool" => (Kind::Truth, DataType::Boolean),
+        "date" => (Kind::Date, DataType::Date32),
+        "ts" => (
+            Kind::Moment,
+            DataType::Timestamp(TimeUnit::Microsecond, None),
+        ),
+        "tstz" => (
+            Kind::MomentOfZone,
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        ),
         _ => {
             let (scale, width) = match domain.strip_prefix("big") {
                 Some(rest) => (rest.strip_prefix("dec")?, 38),
@@ -56,12 +66,17 @@ pub(crate) fn of_given(
     (value != Raw::Null).then(|| value.array(&data_type))?
 }
 
+/// A text of a statement's.
+pub(crate) fn of_text(domain: &str, text: &str) -> Option<ArrayRef> {
+    let (kind, data_type) = of_domain(domain)?;
+    text_value(kind, text)?.array(&data_type)
+}
+
 /// A whole number of Python's, or a text that is written as PostgreSQL does.
 pub(crate) fn of_python(domain: &str, value: &Bound<'_, PyAny>) -> Option<ArrayRef> {
     if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
         return of_number(domain, value.extract().ok()?);
     }
-    let (kind, data_type) = of_domain(domain)?;
     let text: String = value.cast::<PyString>().ok()?.extract().ok()?;
-    text_value(kind, &text)?.array(&data_type)
+    of_text(domain, &text)
 }

@@ -53,7 +53,8 @@ type GivenKey = (String, Vec<String>, Vec<usize>);
 
 #[pymethods]
 impl LookUp {
-    /// Of a query that answers the row ids and these columns, of at most so many rows.
+    /// Of a query that answers the row ids and these columns, of at most so many rows. Without keys
+    /// rows are opened as they are.
     #[new]
     fn new(
         row: String,
@@ -129,6 +130,11 @@ impl LookUp {
     /// The keys that rows are looked up by.
     pub(crate) fn keys(&self) -> &[Key] {
         self.look_up.keys()
+    }
+
+    /// Whether there are more rows than there can be.
+    pub(crate) fn is_beyond(&self, rows: usize) -> bool {
+        self.look_up.is_beyond(rows)
     }
 
     /// The row ids of an answer and behind them its columns, in the order in which they are opened.

@@ -1,6 +1,7 @@
 //! `louver._rust.proxy`: the front door, whose statements Python runs.
 
 use crate::proxy_client::Client;
+use crate::proxy_finish::Finish;
 use crate::proxy_growth::{Growth, RowNumbers};
 use crate::proxy_guest::Guest;
 use crate::proxy_passes::Pass;
@@ -277,6 +278,7 @@ fn verifier(password: String) -> PyResult<String> {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verifier, module)?)?;
     module.add_class::<Read>()?;
+    module.add_class::<Finish>()?;
     module.add_class::<Reserve>()?;
     module.add_class::<RowNumbers>()?;
     module.add_class::<Growth>()?;

@@ -41,7 +41,7 @@ pub struct LookUp {
 
 impl LookUp {
     /// Of a query that answers these columns of the rows that have one of some tags of every key,
-    /// at most so many rows.
+    /// at most so many rows. Without keys it is for the caller to decide which rows fit.
     ///
     /// # Errors
     /// [`Error::Value`] for a key without columns, or of columns that are not answered.
@@ -50,7 +50,7 @@ impl LookUp {
             let known = key.columns.iter().all(|&column| column < columns.len());
             known && !key.columns.is_empty() && key.columns.len() == key.domains.len()
         };
-        if keys.is_empty() || !keys.iter().all(fits) {
+        if !keys.iter().all(fits) {
             return Err(Error::value(
                 "a look-up is by keys of columns that it reads",
             ));
@@ -65,6 +65,11 @@ impl LookUp {
     /// The keys that rows are asked for by.
     pub fn keys(&self) -> &[Key] {
         &self.keys
+    }
+
+    /// Whether there are more rows than there can be.
+    pub fn is_beyond(&self, rows: usize) -> bool {
+        rows > self.most
     }
 
     /// The row ids and behind them the opened columns, of the rows that have one of the `tags` of
@@ -121,7 +126,7 @@ impl LookUp {
             .as_primitive_opt::<Int64Type>()
             .ok_or_else(|| Error::value("row ids are 64-bit integers"))?;
         let different: HashSet<i64> = ids.values().iter().copied().collect();
-        if ids.null_count() > 0 || different.len() < ids.len() || ids.len() > self.most {
+        if ids.null_count() > 0 || different.len() < ids.len() || self.is_beyond(ids.len()) {
             return Err(Error::verify("a row that is there twice, or has no number"));
         }
         Ok(())

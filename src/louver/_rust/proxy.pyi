@@ -64,7 +64,20 @@ class Read:
         shown: Sequence[tuple[int, tuple[str, int, int, int, int, int, int], bool]],
         reserves: Sequence[tuple[Reserve, _Leak]],
         opens: Sequence[str],
+        finish: Finish | None = None,
     ) -> Read: ...
+
+@final
+class Finish:
+    def __new__(
+        cls,
+        constants: Sequence[tuple[Any, ...]],
+        conditions: Sequence[tuple[int, Any, bool, Sequence[Any]]],
+        order: Sequence[tuple[int, bool, bool, bool]],
+        limit: object,
+        offset: object,
+        looks_again: bool,
+    ) -> Finish: ...
 
 @final
 class Pass:

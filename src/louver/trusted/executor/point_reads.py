@@ -28,7 +28,8 @@ from louver.trusted.vault.types import code_domain, is_as_written, is_integer, v
 from louver.untrusted.engines.engine import Replying
 from louver.wire.messages import Statement
 
-_LITERAL = re.compile(r"\(*(?:CAST\()?⟪([0-9]+)⟫(?: AS (?:uuid|numeric)\))?\)*")
+#: A constant of a condition that is a number of the statement as it is.
+LITERAL = re.compile(r"\(*(?:CAST\()?⟪([0-9]+)⟫(?: AS (?:uuid|numeric)\))?\)*")
 #: Values of different widths have plans of their own.
 _MOST_POINTS = 8
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
@@ -133,7 +134,7 @@ def limits_of(context: Context, plan: Plan, text: lexer.Shape) -> Limits:
             table = context.catalog.by_id(item.table)
             columns = constant_encoding.columns_of(table, item)
             for part, column in zip((item, *item.more), columns, strict=True):
-                match, limits = _LITERAL.fullmatch(part.text), value_range(column.type)
+                match, limits = LITERAL.fullmatch(part.text), value_range(column.type)
                 position = int(match[1]) - first if match is not None else -1
                 if position >= 0 and limits is not None and is_integer(column.type):
                     results.append((position, *limits))
@@ -165,7 +166,7 @@ def prepared(
     table = context.catalog.by_id(remote.sources[0].table)
     outputs = [output for output in remote.outputs if output.kind != "absent"]
     names = [output.name for output in outputs]
-    columns = [_column(context, remote, table, output) for output in outputs]
+    columns = [column_of(context, remote, table, output) for output in outputs]
     given = [_key(table, names, shape, keys.codes_of(node)) for node in remote.where]
     most = keys.most_rows(remote)
     if most is None or not _has_types(context, plan, outputs):
@@ -187,7 +188,7 @@ def prepared(
     return point if tags is not None and tags.texts() == list(statement.constants) else None
 
 
-def _column(
+def column_of(
     context: Context, remote: RemoteQuery, table: Table, output: Output
 ) -> tuple[str, tuple[int, int, int] | None, Any] | None:
     """The name of a column in the answer, its key if it is sealed, and the type of its values."""
@@ -218,7 +219,7 @@ def _key(
     for item in codes:
         if constant_encoding.columns_of(table, item) != columns:
             return None
-        matches = [_LITERAL.fullmatch(part.text) for part in (item, *item.more)]
+        matches = [LITERAL.fullmatch(part.text) for part in (item, *item.more)]
         numbers = tuple(int(match[1]) for match in matches if match is not None)
         if len(numbers) < len(matches) or max(numbers) >= len(shape.literals):
             return None

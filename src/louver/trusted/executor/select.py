@@ -164,8 +164,8 @@ def _planned(
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**context.planner.times_ms, **clock.times_ms}
     sent = [statement.sql for statement in ready.statements]
-    if text.parameters and plan.columns:
-        _remember(context, text, tokens, plan)
+    if text.parameters and plan.alone:
+        _remember(context, text, tokens, ready)
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)
 
 
@@ -186,12 +186,16 @@ def _counted(context: Context, text: lexer.Text, parameters: list[object]) -> An
     return replace(answer, rows=pa.table({}), columns=[], affected=rows.column(0)[0].as_py())
 
 
-def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan: Plan) -> None:
+def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], ready: Bound) -> None:
     """Remember a query that just ran by a plan, if it is of the rows that have certain keys, and no
-    engine finishes it.
+    engine finishes it; or of the rows that have certain codes, which the general way runs again.
     """
-    draws = sequence_draws.draws(context.catalog, tokens)
-    if draws or pivots(tokens) or not is_look_up(context.catalog, plan):
+    plan = ready.plan
+    if sequence_draws.draws(context.catalog, tokens) or pivots(tokens):
+        return
+    if not is_look_up(context.catalog, plan):
+        if context.local.dialect.reads_off:
+            _note(context, text, tokens, ready)
         return
     table = context.catalog.by_id(plan.remotes[0].sources[0].table)
     limits = point_reads.limits_of(context, plan, lexer.shape(text.plain, tokens))
@@ -201,6 +205,15 @@ def _remember(context: Context, text: lexer.Text, tokens: Sequence[Token], plan:
         return reading_again.read_again(context, reader, parameters)
 
     repeated.keep(context, text, table, again, form=reader)
+
+
+def _note(context: Context, text: lexer.Text, tokens: Sequence[Token], ready: Bound) -> None:
+    """Remember a query of rows with certain codes for who runs it without the general way."""
+    from louver.trusted.executor import equal_rows
+
+    form = equal_rows.noted(context, text, tokens, ready)
+    if form is not None:
+        repeated.keep(context, text, form.table, lambda *_: None, form=form)
 
 
 def _asked(context: Context, plan: Plan, ready: Bound, clock: Clock) -> dict[Home, Rows]:

@@ -117,11 +117,14 @@ def fraction(node: exp.Expr, scope: Scope, *, private: bool = False) -> float:
     return _UNKNOWN
 
 
-def _column(node: exp.Expr, scope: Scope) -> tuple[Column, int] | None:
-    """The column of a bare reference, and how many rows its table has."""
+def _column(node: exp.Expr, scope: Scope) -> tuple[Column, int, Table] | None:
+    """The column of a bare reference, how many rows its table has, and the table."""
     bare = node.unnest()
     match = scope.find(bare) if isinstance(bare, exp.Column) else None
-    return (match[1], match[0].table.row_count) if match is not None else None
+    if match is None:
+        return None
+    table = match[0].table
+    return match[1], table.row_count, table
 
 
 def _one_of(node: exp.Expr, scope: Scope, private: bool) -> float:
@@ -134,8 +137,9 @@ def _one_of(node: exp.Expr, scope: Scope, private: bool) -> float:
         results = _column(node.expression, scope)
     if results is None:
         return _UNKNOWN
-    column, rows = results
-    return 1 / distinct(column, rows, private=private)
+    column, rows, table = results
+    values = distinct(column, rows, private=private)
+    return 1 / (values if private else min(values, _of_key(column, rows, table)))
 
 
 def distinct(column: Column, rows: int, *, private: bool = False) -> float:
@@ -154,6 +158,16 @@ def distinct(column: Column, rows: int, *, private: bool = False) -> float:
     return float(max(1, min(known[1] - known[0] + 1, rows)))
 
 
+def _of_key(column: Column, rows: int, table: Table) -> float:
+    """How many values an encrypted column may have at most, as one of several that make up a key:
+    of those that tell rows apart together, each is taken to have as many as the others.
+    """
+    widths = [len(key) for key in table.tags.values() if column.id in key]
+    if not column.encrypted or not widths:
+        return math.inf
+    return float(max(rows ** (1 / min(widths)), min(rows, _FEW), 1))
+
+
 def _guess(rows: int) -> float:
     return max(math.sqrt(rows), min(rows, _FEW), 1)
 
@@ -163,7 +177,7 @@ def met(node: exp.Expr, table: Table, left: float, scope: Scope) -> float:
     table's rows: as many values are left there as rows, at most.
     """
     ends = [results for side in (node.this, node.expression) if (results := _column(side, scope))]
-    values = max((distinct(column, rows) for column, rows in ends), default=1.0)
+    values = max((distinct(column, rows) for column, rows, _ in ends), default=1.0)
     return min(1.0, table.row_count * left / values)
 
 

@@ -128,6 +128,7 @@ _CODE_DOMAINS = {
 }  # fmt: skip
 _WIDE = ("int128", "uint128", "text", "blob", "uuid")
 _AS_WRITTEN = ("int", "text", "uuid")
+_AS_SENT = ("bool", "date", "ts", "tstz")
 UNORDERED = ("uuid", "blob")
 """Domains that have no order codes."""
 
@@ -145,6 +146,13 @@ def code_domain(type_: str) -> str | None:
 def is_as_written(domain: str) -> bool:
     """Whether the compiled module reads a domain's values as PostgreSQL writes them."""
     return domain in _AS_WRITTEN or "dec" in domain
+
+
+def is_as_sent(domain: str) -> bool:
+    """Whether it reads them as clients send them: `is_as_written`, and values whose texts depend on
+    settings.
+    """
+    return is_as_written(domain) or domain in _AS_SENT
 
 
 def code_width(domain: str) -> int:

@@ -7,9 +7,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from louver.trusted.apps.pgproxy import beginning, moments, passing, reading, relayed_texts
+from louver.trusted.apps.pgproxy import (
+    beginning,
+    moments,
+    passing,
+    reading,
+    relayed_texts,
+    selecting,
+)
 from louver.trusted.apps.pgproxy.described import Prepared
-from louver.trusted.executor import dispatch, reading_again, repeated
+from louver.trusted.executor import dispatch, equal_rows, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres.wire import Wire
@@ -44,6 +51,8 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return None
     if isinstance(known.form, reading_again.Reader):
         return reading.of(context, wire, prepared, known.form)
+    if isinstance(known.form, equal_rows.EqualRows):
+        return selecting.of(context, wire, prepared, known.form)
     change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
     return None if change is None else change.write
 

@@ -230,6 +230,17 @@ def encode(
     return cast(Constant, module.encode(keys, table, column, value, sign))
 
 
+def constant_step(
+    table: Table, column: Column, representation: str
+) -> tuple[tuple[int, int, int], str, str, bool] | None:
+    """What the compiled module makes the code of a constant by, as `encode` does: the column's id,
+    its group and domain, and whether the code is the group's; None of schemes without such codes.
+    """
+    module = _MODULES[scheme_of(representation).name]
+    steps = getattr(module, "constant_step", None)
+    return None if steps is None else cast(Any, steps(table, column))
+
+
 def matches(
     keys: KeySource,
     table: Table,

@@ -123,6 +123,12 @@ def step(table: Table, column: Column) -> Any:
     )
 
 
+def constant_step(table: Table, column: Column) -> tuple[tuple[int, int, int], str, str, bool]:
+    """What `codes` are made by."""
+    identity, domain = (table.id, column.id, column.generation), code_domain(column.type) or ""
+    return identity, column.group, domain, column.layers.get("eq") == "join"
+
+
 def codes(keys: KeyRing, table: Table, column: Column, values: pa.Array) -> pa.Array:
     """Codes without the outermost layer; NULL for NULL."""
     domain = code_domain(column.type) or ""

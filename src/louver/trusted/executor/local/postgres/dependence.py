@@ -12,6 +12,15 @@ from collections.abc import Callable
 
 from louver.trusted.executor.local.postgres.effects import SCHEMAS_OF_CATALOGS, Reach
 
+#: PostgreSQL's own functions that run a text, or read what a text or number names.
+TAKE_NAMES = (
+    "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
+    "cursor_to_xmlschema", "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema",
+    "schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
+    "database_to_xmlschema", "database_to_xml_and_xmlschema", "pg_read_file",
+    "pg_read_binary_file", "lo_get", "loread", "ts_stat", "ts_rewrite", "pg_get_viewdef",
+    "pg_sequence_last_value", "currval", "nextval", "setval", "lastval",
+)  # fmt: skip
 _IMMUTABLE = "i"
 #: Types whose values are configurations of text search, which are PostgreSQL's own.
 OF_TEXT_SEARCH = frozenset(("regconfig", "regdictionary"))

@@ -24,6 +24,7 @@ from louver.trusted.executor.local.postgres import (
     bodies,
     dependence,
     effects,
+    equalities,
     keys,
     node_tree,
     passed,
@@ -47,15 +48,6 @@ from louver.trusted.planner.sql.postgres_dialect import DIALECT
 _SYNTAX, _UNSUPPORTED = "42601", "0A000"
 _PRINTED = "louver_printed"
 _NAMED = re.compile(r'"(.+?)(\[\])*"')
-#: PostgreSQL's own functions that run a text, or read what a text or number names.
-_TAKE_NAMES = (
-    "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
-    "cursor_to_xmlschema", "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema",
-    "schema_to_xml", "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml",
-    "database_to_xmlschema", "database_to_xml_and_xmlschema", "pg_read_file",
-    "pg_read_binary_file", "lo_get", "loread", "ts_stat", "ts_rewrite", "pg_get_viewdef",
-    "pg_sequence_last_value", "currval", "nextval", "setval", "lastval",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +200,11 @@ class PostgresStatements(Statements):
         with self.binder.undone():
             return relaying.passed_of(self, sql)
 
+    def equalities(self, sql: str) -> equalities.Query | None:
+        """What a query of the rows with certain values says; None of any other statement."""
+        with self.binder.undone():
+            return equalities.query_of(self.binder, self.tree(sql))
+
     def _opened(
         self,
         whole: Read,
@@ -345,4 +342,4 @@ def _own_names() -> dict[str, frozenset[str]]:
 
 def _hides(function: Called) -> bool:
     """Whether a function may read what its tree does not say."""
-    return function.name in _TAKE_NAMES if function.is_own else function.body is None
+    return function.name in dependence.TAKE_NAMES if function.is_own else function.body is None
