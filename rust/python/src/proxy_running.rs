@@ -2,10 +2,12 @@
 //! which then says how they run from now on.
 
 use crate::proxy_client::Client;
+use crate::proxy_sequences::SequenceNumbers;
 use crate::proxy_statements::{outcome, Direct, Handle, Known};
 use crate::proxy_transactions::Transaction;
 use crate::proxy_writes::Ran;
-use louver_proxy::{Done, Failure, Kind, Outcome, Statement, Values};
+use crate::reserve::Reserve;
+use louver_proxy::{Done, Engine, Failure, Kind, Outcome, Statement, Values};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -60,15 +62,20 @@ impl Client {
             Direct::Begin(begin) => {
                 (within.is_none() && !self.listens).then_some(())?;
                 let begin = begin.get();
-                self.within = Some(Transaction::new(&statement.handle, begin));
+                self.within = Some(Transaction::new(&statement.handle, begin, self.generation));
                 return Some(Ok(Outcome::Done { tag: begin.tag() }));
             }
             Direct::Write(write) => {
                 let ran = match &mut within {
-                    Some(transaction) => write.get().run_within(values, transaction),
-                    None => write.get().run(values),
+                    Some(transaction) => write.get().run_within(values, formats, transaction),
+                    None => write.get().run(values, formats),
                 };
                 self.shown.add(write.get().disclosed());
+                for numbers in write.get().sequences() {
+                    if !self.drawn.iter().any(|known| known.id() == numbers.id()) {
+                        self.drawn.push(numbers.clone());
+                    }
+                }
                 ran
             }
         };
@@ -84,6 +91,27 @@ impl Client {
                 None
             }
             Ran::Unsure => Some(self.unsure()),
+        }
+    }
+
+    /// Before a statement: what is known of it in this generation; and before a transaction numbers
+    /// of sequences, of which it can get no others.
+    pub(crate) fn get_ready(&mut self, statement: &Statement<Handle>) {
+        if statement.kind == Kind::Begins && self.status() == b'I' {
+            self.get_numbers();
+        }
+        self.learn_again(statement);
+    }
+
+    fn get_numbers(&mut self) {
+        let low = self.drawn.iter().filter(|numbers| numbers.is_low());
+        let low: Vec<u64> = low.map(SequenceNumbers::id).collect();
+        if !low.is_empty() {
+            self.wrote = true;
+            let given = (Vec::<Py<Reserve>>::new(), false, low, false);
+            let _ = Python::attach(|py| {
+                self.call_apart(py, |object| object.call_method1("provide", given).map(drop))
+            });
         }
     }
 
@@ -103,7 +131,13 @@ impl Client {
             if !lacking.is_any() {
                 return false;
             }
-            Python::attach(|py| (lacking.reserves(py), lacking.numbers))
+            let within = self.within.is_some();
+            // Before Python draws, it takes back what is not drawn here.
+            self.wrote |= !lacking.sequences.is_empty();
+            Python::attach(|py| {
+                let reserves = lacking.reserves(py);
+                (reserves, lacking.numbers, lacking.sequences, within)
+            })
         };
         let done = Python::attach(|py| {
             self.call_apart(py, |object| {
@@ -149,6 +183,16 @@ impl Client {
             self.learn_way(&handle);
         }
         if matches!(statement.kind, Kind::Other) {
+            self.learn_way(&statement.handle);
+        }
+    }
+
+    /// Where a way was known in an earlier generation, there may be one in this: mostly, nothing
+    /// has changed but the version of the catalog.
+    pub(crate) fn learn_again(&self, statement: &Statement<Handle>) {
+        let begun = self.within.as_ref().map(Transaction::generation);
+        let is_same = begun.is_none_or(|begun| begun == self.generation);
+        if self.status == b'I' && is_same && statement.handle.known().is_old(self.generation) {
             self.learn_way(&statement.handle);
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct Known {
     pub(crate) generation: u64,
     pub(crate) runs: u32,
     pub(crate) way: Option<Direct>,
+    /// Whether one was known in an earlier generation.
+    had: bool,
     /// How many more transactions that begin with it Python took over than not, of late, and how
     /// many it is to run from their begin.
     pub(crate) falls: u32,
@@ -50,11 +52,17 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// Whether a way was known, but not in this generation.
+    pub(crate) fn is_old(&self, generation: u64) -> bool {
+        self.generation != generation && (self.had || self.way.is_some())
+    }
+
     /// Nothing is known in this generation.
     pub(crate) fn renew(&mut self, generation: u64) {
         if self.generation != generation {
             *self = Self {
                 generation,
+                had: self.is_old(generation),
                 falls: self.falls,
                 waits: self.waits,
                 ..Self::default()

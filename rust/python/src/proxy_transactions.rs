@@ -4,6 +4,7 @@
 use crate::postgres::Session;
 use crate::postgres_values::Given;
 use crate::proxy_growth::Growth;
+use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_statements::Handle;
 use louver_postgres::{Error, Look, Reply, Step, Value};
 use louver_proxy::{Outcome, Values};
@@ -79,6 +80,8 @@ struct Fingerprint {
 /// An open transaction.
 pub(crate) struct Transaction {
     begin: Handle,
+    /// The client's when it began.
+    generation: u64,
     opening: Arc<Opening>,
     /// Whether the server knows of it.
     begun: bool,
@@ -93,14 +96,17 @@ pub(crate) struct Transaction {
     bytes: usize,
     /// How many rows of each table it has added or removed.
     grown: Vec<(Growth, i64)>,
+    /// Where sequences stood before it first drew from them.
+    drawn: Vec<(SequenceNumbers, Block)>,
     hashes: RandomState,
 }
 
 impl Transaction {
     /// Of which the server learns with its first statement.
-    pub(crate) fn new(handle: &Handle, begin: &Begin) -> Self {
+    pub(crate) fn new(handle: &Handle, begin: &Begin, generation: u64) -> Self {
         Self {
             begin: handle.clone(),
+            generation,
             opening: Arc::clone(&begin.opening),
             begun: false,
             entered: false,
@@ -110,6 +116,7 @@ impl Transaction {
             done: Vec::new(),
             bytes: 0,
             grown: Vec::new(),
+            drawn: Vec::new(),
             hashes: RandomState::new(),
         }
     }
@@ -117,6 +124,10 @@ impl Transaction {
     /// The statement that began it, and the first one in it.
     pub(crate) fn begin(&self) -> &Handle {
         &self.begin
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub(crate) fn first(&self) -> Option<&Handle> {
@@ -181,6 +192,18 @@ impl Transaction {
     pub(crate) fn has_room(&self, growth: &Growth) -> bool {
         let known = self.grown.iter().find(|(other, _)| other.is(growth));
         growth.has_room(known.map_or(0, |item| item.1))
+    }
+
+    /// It draws numbers of a sequence that stood there.
+    pub(crate) fn draws(&mut self, numbers: &SequenceNumbers, mark: Block) {
+        if !self.drawn.iter().any(|item| item.0.id() == numbers.id()) {
+            self.drawn.push((numbers.clone(), mark));
+        }
+    }
+
+    /// The sequences that it has drawn from.
+    pub(crate) fn drawn(&self) -> &[(SequenceNumbers, Block)] {
+        &self.drawn
     }
 
     /// So many rows more, once it is committed.
