@@ -39,7 +39,7 @@ _STATEMENTS = (
     ("DELETE FROM k WHERE id = %s", "k"),
     ("DELETE FROM p WHERE id = %s", "k"),
     ("UPDATE k SET n = n - %s, s = 's7' WHERE id = %s RETURNING s, n", "nk"),
-    ("INSERT INTO k (id, s) VALUES (%s, %s) RETURNING *", "js"),
+    ("INSERT INTO k VALUES (%s, %s, %s, %s) RETURNING *", "jnsn"),
     ("DELETE FROM k WHERE id = %s RETURNING id, n, w", "k"),
 )
 _PLANNED = (

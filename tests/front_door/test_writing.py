@@ -316,6 +316,8 @@ _KNOWN = (
     ("INSERT INTO defaults (id) VALUES ($1)", (7200,), True),
     ("INSERT INTO defaults (id, s) VALUES ($1, 'x') RETURNING *", (7300,), True),
     ("INSERT INTO defaults (id, n) VALUES ($1, DEFAULT)", (7400,), True),
+    ("INSERT INTO defaults (id, s, v) VALUES ($1::BIGINT, $2::VARCHAR, 'a')", (7600, "x"), True),
+    ("INSERT INTO defaults (id, n) VALUES ($1::BIGINT, $2::BIGINT)", (7700, 4), False),
     ("INSERT INTO timed (id) VALUES ($1)", (7500,), False),
     ("DELETE FROM k WHERE id = $1", (9,), True),
     (

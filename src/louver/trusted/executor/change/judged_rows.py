@@ -26,6 +26,12 @@ from louver.trusted.vault.catalog import Table
 #: What PostgreSQL prints of a default that is a literal with its type.
 _LITERAL = re.compile(r"'((?:[^'\\\\]|'')*)'::([a-z ]+)")
 _TEXTS = frozenset("text,character varying,bpchar".split(","))
+_LONG_TEXTS = frozenset("text,character varying".split(","))
+_CAST_ALIKE = frozenset((
+    "smallint", "integer", "bigint", "numeric", "double precision", "boolean", "date", "uuid",
+    "bytea", "timestamp without time zone", "timestamp with time zone",
+))  # fmt: skip
+_SYNONYMS = {"varchar": "character varying", "int": "integer", "float": "double precision"}
 _NUMBERS = frozenset(("smallint", "integer", "bigint", "numeric"))
 #: An index of columns as they are, of all rows.
 _OF_COLUMNS = re.compile(r'.* USING \w+ \((?:(?:"(?:[^"]|"")*"|\w+)(?: DESC| ASC)?(?:, |\)$))+')
@@ -101,13 +107,25 @@ def form_of(
         drawn[name] = position
         return (None,) if kind is not None and kind.type is int else None
 
-    form = constant_rows.form_of(words, parts, table, rules, context.local.arrow_field, default)
+    declared = {c.name: c.type for c in context.local.schema.columns(*table.key)}
+    form = constant_rows.form_of(
+        words, parts, table, rules, context.local.arrow_field, default,
+        lambda name, type_: _is_own(declared.get(name, ""), type_),
+    )  # fmt: skip
     if form is None or not is_readable(words, parts.source, parts.source_end):
         return None
     known = judged(context, table, form, own)
     if known is None or (drawn and not _draws_alone(context, words, parts, table, form)):
         return None
     return replace(known, returned=returned, draws=drawn)
+
+
+def _is_own(declared: str, cast: str) -> bool:
+    """Whether a cast is to a column's own type, but for its length or digits."""
+    bare = re.sub(r"\(.*\)", "", declared)
+    if bare in _LONG_TEXTS:
+        return _SYNONYMS.get(cast, cast) in _LONG_TEXTS
+    return bare in _CAST_ALIKE and _SYNONYMS.get(cast, cast) == bare
 
 
 def _draws_alone(
