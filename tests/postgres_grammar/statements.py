@@ -108,14 +108,20 @@ class Statements:
             items = [self._own(table, column) for column in columns]
             rows.append(f"({', '.join(items)})")
         source = f"VALUES {', '.join(rows)}"
+        meets = table.key and random.random() < 0.3
         if random.random() < 0.15:
             other = random.choice(self.tables)
             items = [expression(random, table.columns[c], other.names("o"), 1) for c in columns]
+            if meets and other.key and other.columns["k"] == table.columns["k"]:
+                items[columns.index("k")] = "o.k"
+            elif meets:
+                # Of rows with one key the first stays, and which that is, is nowhere said.
+                meets = False
             source = f"SELECT {', '.join(items)} FROM {other.name} AS o"
             if random.random() < 0.5:
                 source += f" WHERE {condition(random, other.names('o'))}"
         out = ""
-        if table.key and random.random() < 0.3:
+        if meets:
             names = [*table.names(table.name), *table.names("excluded")]
             sets = self._sets(table, names)
             out = random.choice((

@@ -80,29 +80,35 @@ def keep(
     texts[text.plain] = Known(again, flow, verdict, revision, path, alone, form)
 
 
-def find(state: State, text: lexer.Text) -> Known | None:
+def find(context: Context, text: lexer.Text) -> Known | None:
     """What runs a statement, if that still holds."""
+    known = _known(context, text)
+    return None if known is None or (known.alone and context.state.in_transaction) else known
+
+
+def is_kept(context: Context, text: lexer.Text) -> bool:
+    """Whether a statement is remembered, if only for where no transaction is open."""
+    return _known(context, text) is not None
+
+
+def _known(context: Context, text: lexer.Text) -> Known | None:
+    state = context.state
     known = state.cache(_Texts).get(text.plain) if text.parameters else None
     if known is None or state.flows.get(known.flow) is not known.verdict:
         return None
-    return None if known.alone and state.in_transaction else known
-
-
-def is_kept(state: State, text: lexer.Text) -> bool:
-    """Whether a statement is remembered, if only for where no transaction is open."""
-    known = state.cache(_Texts).get(text.plain)
-    return known is not None and state.flows.get(known.flow) is known.verdict
+    # What names meant before, it is to be learnt anew.
+    same = (context.local.revision, context.catalog.path) == (known.revision, known.path)
+    return known if same else None
 
 
 def run(context: Context, known: Known, parameters: list[object]) -> Answer | None:
     """Run it; None where it is to take the general way, which nothing was done for yet."""
-    return known.again(context, parameters) if holds(context, known) else None
+    return known.again(context, parameters) if holds(context) else None
 
 
-def holds(context: Context, known: Known) -> bool:
-    """Whether what runs a statement still does."""
-    same = (context.local.revision, context.catalog.path) == (known.revision, known.path)
-    return same and not context.state.aborted and is_alone(context)
+def holds(context: Context) -> bool:
+    """Whether what runs statements does so now."""
+    return not context.state.aborted and is_alone(context)
 
 
 def is_alone(context: Context) -> bool:

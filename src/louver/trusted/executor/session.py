@@ -240,7 +240,7 @@ def run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
 
 
 def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer:
-    known = repeated.find(context.state, text)
+    known = repeated.find(context, text)
     if known is not None and dispatch.is_permitted(context, text):
         try:
             answer = dispatch.deferring(

@@ -30,10 +30,10 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     (text,) = lexer.split(prepared.sql)
     if not dispatch.is_permitted(context, text):
         return None
-    known = repeated.find(context.state, text)
+    known = repeated.find(context, text)
     if known is None:
         return passing.of(context, wire, prepared)
-    if not repeated.holds(context, known):
+    if not repeated.holds(context):
         return None
     if isinstance(known.form, reading_again.Reader) and not known.form.plan.leaks:
         # Of plain columns: what is relayed need not be opened.

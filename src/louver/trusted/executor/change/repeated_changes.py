@@ -75,7 +75,7 @@ def keep_judged(
     """
     from louver.trusted.executor.change import judged_rows
 
-    if repeated.is_kept(context.state, text):
+    if repeated.is_kept(context, text):
         return
     rules = constraint_check.rules(context, table)
     form = judged_rows.form_of(context, words, parts, table, rules)
@@ -102,7 +102,7 @@ def keep_judged_upsert(
     """
     from louver.trusted.executor.change import judged_upserts
 
-    if context.in_transaction or repeated.find(context.state, text) is not None:
+    if context.in_transaction or repeated.find(context, text) is not None:
         return
     form = judged_upserts.form_of(context, words, parts, table)
     if form is not None:
@@ -133,8 +133,8 @@ def keep_change(
     """Remember an UPDATE or DELETE, if it is of the rows that have certain keys, and no engine
     need decide it.
     """
-    before = repeated.find(context.state, text)
-    form = None if before is None or not repeated.holds(context, before) else before.form
+    before = repeated.find(context, text)
+    form = None if before is None or not repeated.holds(context) else before.form
     if isinstance(form, repeated_rows.Change) and form.fits(context, plan):
         return  # with these values another way ran it: what is known of its look-ups stays
     judge = _judge(context, words, plan) if repeated_rows.is_simple(context, plan) else None
