@@ -40,6 +40,8 @@ pub(crate) struct Client {
     pub(crate) within: Option<Transaction>,
     /// Statements that Python has run in its open transaction.
     pub(crate) ran: Vec<Handle>,
+    /// The generations in which nothing has changed but the catalog's version, first and last.
+    pub(crate) carried: (u64, u64),
     /// Sequences that are drawn from without Python.
     pub(crate) drawn: Vec<SequenceNumbers>,
     pub(crate) texts: Texts,
@@ -75,6 +77,7 @@ impl Client {
             is_direct: false,
             within: None,
             ran: Vec::new(),
+            carried: (0, 0),
             drawn: Vec::new(),
             texts: Texts::default(),
             copied: Vec::new(),

@@ -103,15 +103,27 @@ impl Client {
         self.learn_again(statement);
     }
 
+    /// Nothing but the version of the catalog has changed since a generation, by the session itself.
+    fn carry_on(&mut self, before: u64) {
+        let first = if self.carried.1 == before {
+            self.carried.0
+        } else {
+            before
+        };
+        self.carried = (first, self.generation);
+    }
+
     fn get_numbers(&mut self) {
         let low = self.drawn.iter().filter(|numbers| numbers.is_low());
         let low: Vec<u64> = low.map(SequenceNumbers::id).collect();
         if !low.is_empty() {
             self.wrote = true;
+            let before = self.generation;
             let given = (Vec::<Py<Reserve>>::new(), false, low, false);
             let _ = Python::attach(|py| {
                 self.call_apart(py, |object| object.call_method1("provide", given).map(drop))
             });
+            self.carry_on(before);
         }
     }
 
@@ -139,11 +151,13 @@ impl Client {
                 (reserves, lacking.numbers, lacking.sequences, within)
             })
         };
+        let before = self.generation;
         let done = Python::attach(|py| {
             self.call_apart(py, |object| {
                 object.call_method1("provide", given)?.extract()
             })
         });
+        self.carry_on(before);
         done.unwrap_or(false)
     }
 
@@ -187,12 +201,16 @@ impl Client {
         }
     }
 
-    /// Where a way was known in an earlier generation, there may be one in this: mostly, nothing
-    /// has changed but the version of the catalog.
+    /// Where a way was known before the session itself has made a version of the catalog to claim
+    /// numbers, there is one under that.
     pub(crate) fn learn_again(&self, statement: &Statement<Handle>) {
         let begun = self.within.as_ref().map(Transaction::generation);
         let is_same = begun.is_none_or(|begun| begun == self.generation);
-        if self.status == b'I' && is_same && statement.handle.known().is_old(self.generation) {
+        let (first, last) = self.carried;
+        if self.status != b'I' || !is_same || last != self.generation {
+            return;
+        }
+        if statement.handle.known().is_old(first, last) {
             self.learn_way(&statement.handle);
         }
     }

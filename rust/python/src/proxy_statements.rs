@@ -43,8 +43,6 @@ pub(crate) struct Known {
     pub(crate) generation: u64,
     pub(crate) runs: u32,
     pub(crate) way: Option<Direct>,
-    /// Whether one was known in an earlier generation.
-    had: bool,
     /// How many more transactions that begin with it Python took over than not, of late, and how
     /// many it is to run from their begin.
     pub(crate) falls: u32,
@@ -52,9 +50,9 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Whether a way was known, but not in this generation.
-    pub(crate) fn is_old(&self, generation: u64) -> bool {
-        self.generation != generation && (self.had || self.way.is_some())
+    /// Whether a way was known from the first of these generations on, but not in the last.
+    pub(crate) fn is_old(&self, first: u64, last: u64) -> bool {
+        (first..last).contains(&self.generation) && self.way.is_some()
     }
 
     /// Nothing is known in this generation.
@@ -62,7 +60,6 @@ impl Known {
         if self.generation != generation {
             *self = Self {
                 generation,
-                had: self.is_old(generation),
                 falls: self.falls,
                 waits: self.waits,
                 ..Self::default()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from louver.trusted.executor import constraint_check
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.state import State, Verdict
+from louver.trusted.executor.state import Verdict
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
