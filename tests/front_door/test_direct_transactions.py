@@ -38,10 +38,12 @@ _STATEMENTS = (
     ("INSERT INTO p VALUES (%s, %s, %s)", "inn"),
     ("DELETE FROM k WHERE id = %s", "k"),
     ("DELETE FROM p WHERE id = %s", "k"),
+    # What follows is not of those that take turns.
     ("UPDATE k SET n = n - %s, s = 's7' WHERE id = %s RETURNING s, n", "nk"),
     ("INSERT INTO k VALUES (%s, %s, %s, %s) RETURNING *", "jnsn"),
     ("DELETE FROM k WHERE id = %s RETURNING id, n, w", "k"),
 )
+_OF_TURNS = 13
 _PLANNED = (
     ("SELECT count(*), sum(n) FROM k WHERE w < %s", "n"),
     ("UPDATE k SET n = n + 1 WHERE w = %s", "n"),
@@ -119,7 +121,7 @@ class _Drawn:
 
 def _known(key: int, values: str) -> list[object]:
     """Values within the bounds of what is there already."""
-    return [{"i": key, "j": key + 5000, "s": "s7"}.get(what, 5) for what in values]
+    return [{"i": key, "j": key + 195, "s": "s7"}.get(what, 5) for what in values]
 
 
 def _warm(con: psycopg.Connection[Any], first: int = _ROWS + 1) -> None:
@@ -187,7 +189,7 @@ def _turn(drawn: _Drawn, who: int, states: list[str]) -> tuple[str, list[object]
     if drawn.draw.random() < 0.2:
         states[who] = "I"
         return drawn.draw.choice(("COMMIT", "ROLLBACK")), []
-    text, values = drawn.draw.choice(_STATEMENTS)
+    text, values = drawn.draw.choice(_STATEMENTS[:_OF_TURNS])
     # Within the bounds of what is there, so that none of it is Python's, whose transactions that
     # have changed something see nothing of what others commit.
     new = drawn.new() if "INSERT" in text else 0  # or they would wait for each other
