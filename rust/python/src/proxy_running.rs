@@ -103,7 +103,7 @@ impl Client {
         self.learn_again(statement);
     }
 
-    /// Nothing but the version of the catalog has changed since a generation, by the session itself.
+    /// Nothing but the catalog's version has changed since a generation, by the session itself.
     fn carry_on(&mut self, before: u64) {
         let first = if self.carried.1 == before {
             self.carried.0
