@@ -38,7 +38,12 @@ _STATEMENTS = (
     ("INSERT INTO p VALUES (%s, %s, %s)", "inn"),
     ("DELETE FROM k WHERE id = %s", "k"),
     ("DELETE FROM p WHERE id = %s", "k"),
+    # What follows is not of those that take turns.
+    ("UPDATE k SET n = n - %s, s = 's7' WHERE id = %s RETURNING s, n", "nk"),
+    ("INSERT INTO k VALUES (%s, %s, %s, %s) RETURNING *", "jnsn"),
+    ("DELETE FROM k WHERE id = %s RETURNING id, n, w", "k"),
 )
+_OF_TURNS = 13
 _PLANNED = (
     ("SELECT count(*), sum(n) FROM k WHERE w < %s", "n"),
     ("UPDATE k SET n = n + 1 WHERE w = %s", "n"),
@@ -100,7 +105,7 @@ class _Drawn:
         return self._next
 
     def _value(self, what: str) -> object:
-        if what == "i":
+        if what in "ij":
             self._next += self.draw.choice((1, 1, 1, 0))  # sometimes a key that is there already
             return self._next
         if what == "s":
@@ -116,7 +121,7 @@ class _Drawn:
 
 def _known(key: int, values: str) -> list[object]:
     """Values within the bounds of what is there already."""
-    return [{"i": key, "s": "s7"}.get(what, 5) for what in values]
+    return [{"i": key, "j": key + 195, "s": "s7"}.get(what, 5) for what in values]
 
 
 def _warm(con: psycopg.Connection[Any], first: int = _ROWS + 1) -> None:
@@ -184,14 +189,14 @@ def _turn(drawn: _Drawn, who: int, states: list[str]) -> tuple[str, list[object]
     if drawn.draw.random() < 0.2:
         states[who] = "I"
         return drawn.draw.choice(("COMMIT", "ROLLBACK")), []
-    text, values = drawn.draw.choice(_STATEMENTS)
+    text, values = drawn.draw.choice(_STATEMENTS[:_OF_TURNS])
     # Within the bounds of what is there, so that none of it is Python's, whose transactions that
     # have changed something see nothing of what others commit.
     new = drawn.new() if "INSERT" in text else 0  # or they would wait for each other
     key = drawn.draw.randint(1, 20)
     if "SELECT" not in text or " FOR " in text:
         key = 2 * key + who  # odd keys are one client's, even ones the other's
-    own = {"i": new, "s": drawn.draw.choice(("s7", "s9")), "k": key, "n": 1}
+    own = {"i": new, "j": new, "s": drawn.draw.choice(("s7", "s9")), "k": key, "n": 1}
     return text, [own[what] for what in values]
 
 

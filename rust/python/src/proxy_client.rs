@@ -1,6 +1,7 @@
 //! One client of the front door: its statements are run by an object of Python's, or without it
 //! where that is known to do.
 
+use crate::proxy_sequences::SequenceNumbers;
 use crate::proxy_statements::{statement, Handle};
 use crate::proxy_texts::Texts;
 use crate::proxy_transactions::Transaction;
@@ -23,7 +24,8 @@ pub(crate) struct Client {
     /// Changes with all that a [`Read`] relies on.
     pub(crate) generation: u64,
     pub(crate) listens: bool,
-    /// Whether rows were changed that Python has not counted.
+    /// Whether rows were changed that Python has not counted, or there are numbers of sequences
+    /// that it must not draw as well.
     pub(crate) wrote: bool,
     pub(crate) notices: Vec<Fields>,
     /// The user and the settings that it has; 0 of none.
@@ -38,6 +40,8 @@ pub(crate) struct Client {
     pub(crate) within: Option<Transaction>,
     /// Statements that Python has run in its open transaction.
     pub(crate) ran: Vec<Handle>,
+    /// Sequences that are drawn from without Python.
+    pub(crate) drawn: Vec<SequenceNumbers>,
     pub(crate) texts: Texts,
     /// Data of a COPY that comes in, until it is worth a call.
     pub(crate) copied: Vec<u8>,
@@ -71,6 +75,7 @@ impl Client {
             is_direct: false,
             within: None,
             ran: Vec::new(),
+            drawn: Vec::new(),
             texts: Texts::default(),
             copied: Vec::new(),
         };
@@ -220,8 +225,10 @@ impl Engine for Client {
         values: &Values,
         formats: &[i16],
     ) -> Done<Outcome> {
+        self.get_ready(statement);
         let mut done = self.run_direct(statement, values, formats);
         if done.is_none() && self.provided(statement) {
+            self.renew_way(&statement.handle);
             done = self.run_direct(statement, values, formats);
         }
         self.is_direct = done.is_some();

@@ -3,6 +3,7 @@
 
 use crate::proxy_growth::Growth;
 use crate::proxy_passes::CANCELLED;
+use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_transactions::Transaction;
 use crate::proxy_writes::Write;
 use louver_postgres::{Error, Look, Reply, Step};
@@ -35,6 +36,13 @@ impl On<'_> {
         match self {
             Self::Alone => growth.has_room(0),
             Self::Within(transaction) => transaction.has_room(growth),
+        }
+    }
+
+    /// Numbers are drawn of a sequence that stood there.
+    pub(crate) fn draws(&mut self, numbers: &SequenceNumbers, mark: Block) {
+        if let Self::Within(transaction) = self {
+            transaction.draws(numbers, mark);
         }
     }
 

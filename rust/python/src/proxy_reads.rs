@@ -156,7 +156,7 @@ impl Read {
 
     /// What it cannot go on without.
     pub(crate) fn lacking(&self) -> Lacking<'_> {
-        Lacking::of(self.reserves.iter(), false)
+        Lacking::of(self.reserves.iter(), false, Vec::new())
     }
 
     /// Python has run the query, for which it has looked at the version, and recorded it.

@@ -6,6 +6,7 @@ use crate::keyring::KeyRing;
 use crate::look_ups::{uuid, LookUp};
 use crate::postgres_replies::Reply;
 use crate::proxy_growth::RowNumbers;
+use crate::proxy_sequences::SequenceNumbers;
 use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
 use crate::proxy_terms::{changed, take, GivenTerm, Term};
@@ -201,27 +202,38 @@ impl NewRow {
         self.numbers.get().is_empty()
     }
 
+    /// The sequences that it draws from.
+    pub(crate) fn sequences(&self) -> impl Iterator<Item = &SequenceNumbers> {
+        self.terms.iter().flat_map(Term::sequences)
+    }
+
     /// Whether all values that came are of the columns' types.
     pub(crate) fn takes(&self, given: &Given<'_>) -> bool {
         take(&self.terms, &self.types, given)
     }
 
-    /// The row that replaces an old one, or a new one.
-    pub(crate) fn sealed(
-        &self,
-        ring: &KeyRing,
-        epochs: &Epochs,
-        old: Option<&[Raw]>,
-        given: &Given<'_>,
-    ) -> Result<SealedRow, Unmade> {
+    /// The values of the row that replaces an old one, or of a new one.
+    pub(crate) fn row(&self, old: Option<&[Raw]>, given: &Given<'_>) -> Result<Vec<Raw>, Unmade> {
         let nothing = vec![Raw::Null; self.bounds.len()];
         let row = changed(&self.terms, old.unwrap_or(&nothing), given);
         let row = row.filter(|row| row.len() == self.bounds.len());
         let row = row.ok_or(Unmade::Values)?;
         let mut known = row.iter().zip(self.types.iter().zip(&self.bounds));
-        if !known.all(|(value, (type_, bounds))| is_within(value, type_, bounds)) {
-            return Err(Unmade::Values);
+        let fits = known.all(|(value, (type_, bounds))| is_within(value, type_, bounds));
+        if fits {
+            Ok(row)
+        } else {
+            Err(Unmade::Values)
         }
+    }
+
+    /// The same as it is sent.
+    pub(crate) fn sealed(
+        &self,
+        ring: &KeyRing,
+        epochs: &Epochs,
+        row: &[Raw],
+    ) -> Result<SealedRow, Unmade> {
         let of = |places: &[usize]| {
             places
                 .iter()

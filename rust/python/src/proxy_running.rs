@@ -2,10 +2,12 @@
 //! which then says how they run from now on.
 
 use crate::proxy_client::Client;
+use crate::proxy_sequences::SequenceNumbers;
 use crate::proxy_statements::{outcome, Direct, Handle, Known};
 use crate::proxy_transactions::Transaction;
 use crate::proxy_writes::Ran;
-use louver_proxy::{Done, Failure, Kind, Outcome, Statement, Values};
+use crate::reserve::Reserve;
+use louver_proxy::{Done, Engine, Failure, Kind, Outcome, Statement, Values};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -47,7 +49,6 @@ impl Client {
         values: &Values,
         formats: &[i16],
     ) -> Option<Done<Outcome>> {
-        self.renew_way(&statement.handle);
         let moments = statement.handle.moments();
         let timed;
         let values = if moments.types.is_empty() || !self.is_known(statement) {
@@ -74,10 +75,15 @@ impl Client {
             }
             Direct::Write(write) => {
                 let ran = match &mut within {
-                    Some(transaction) => write.get().run_within(values, transaction),
-                    None => write.get().run(values),
+                    Some(transaction) => write.get().run_within(values, formats, transaction),
+                    None => write.get().run(values, formats),
                 };
                 self.shown.add(write.get().disclosed());
+                for numbers in write.get().sequences() {
+                    if !self.drawn.iter().any(|known| known.id() == numbers.id()) {
+                        self.drawn.push(numbers.clone());
+                    }
+                }
                 ran
             }
             Direct::Change(change) => change.get().run(values, formats, within),
@@ -97,6 +103,27 @@ impl Client {
         }
     }
 
+    /// Before a statement: what is known of it in this generation; and before a transaction numbers
+    /// of sequences, of which it can get no others.
+    pub(crate) fn get_ready(&mut self, statement: &Statement<Handle>) {
+        if statement.kind == Kind::Begins && self.status() == b'I' {
+            self.get_numbers();
+        }
+        self.renew_way(&statement.handle);
+    }
+
+    fn get_numbers(&mut self) {
+        let low = self.drawn.iter().filter(|numbers| numbers.is_low());
+        let low: Vec<u64> = low.map(SequenceNumbers::id).collect();
+        if !low.is_empty() {
+            self.wrote = true;
+            let given = (Vec::<Py<Reserve>>::new(), false, low, false);
+            let _ = Python::attach(|py| {
+                self.call_apart(py, |object| object.call_method1("provide", given).map(drop))
+            });
+        }
+    }
+
     /// Has Python provide what the way of a statement lacks; whether it did.
     pub(crate) fn provided(&mut self, statement: &Statement<Handle>) -> bool {
         if self.within.as_ref().is_some_and(Transaction::is_lost) {
@@ -113,7 +140,13 @@ impl Client {
             if !lacking.is_any() {
                 return false;
             }
-            Python::attach(|py| (lacking.reserves(py), lacking.numbers))
+            let within = self.within.is_some();
+            // Before Python draws, it takes back what is not drawn here.
+            self.wrote |= !lacking.sequences.is_empty();
+            Python::attach(|py| {
+                let reserves = lacking.reserves(py);
+                (reserves, lacking.numbers, lacking.sequences, within)
+            })
         };
         let done = Python::attach(|py| {
             self.call_apart(py, |object| {
@@ -163,15 +196,11 @@ impl Client {
         }
     }
 
-    /// What has run a statement before the catalog, or a setting, became another one is made anew,
-    /// where that asks nothing of the server.
-    fn renew_way(&self, handle: &Handle) {
-        let is_within = self.within.is_some();
+    /// What has run a statement before the catalog, or a setting, became another one is made anew.
+    pub(crate) fn renew_way(&self, handle: &Handle) {
         let is_behind = {
             let known = handle.known();
-            let draws = matches!(known.way, Some(Direct::Write(_) | Direct::Begin(_)));
-            let may_be = known.way.is_some() && !(is_within && draws);
-            may_be && known.generation != self.generation
+            known.way.is_some() && known.generation != self.generation
         };
         if is_behind && self.status == b'I' {
             self.learn_way(handle);

@@ -57,22 +57,29 @@ pub(crate) struct Lacking<'a> {
     empty: Vec<&'a Py<Reserve>>,
     /// Whether numbers of new rows are used up.
     pub(crate) numbers: bool,
+    /// The sequences of which no numbers are left.
+    pub(crate) sequences: Vec<u64>,
 }
 
 impl<'a> Lacking<'a> {
     /// Of these reserves.
-    pub(crate) fn of(counted: impl Iterator<Item = &'a Counted>, numbers: bool) -> Self {
+    pub(crate) fn of(
+        counted: impl Iterator<Item = &'a Counted>,
+        numbers: bool,
+        sequences: Vec<u64>,
+    ) -> Self {
         let reserves = counted.map(|counted| &counted.reserve);
         Self {
             empty: reserves
                 .filter(|reserve| reserve.get().is_empty())
                 .collect(),
             numbers,
+            sequences,
         }
     }
 
     pub(crate) fn is_any(&self) -> bool {
-        self.numbers || !self.empty.is_empty()
+        self.numbers || !self.sequences.is_empty() || !self.empty.is_empty()
     }
 
     pub(crate) fn reserves(&self, py: Python<'_>) -> Vec<Py<Reserve>> {

@@ -1,6 +1,7 @@
 //! What a statement gives to the columns of a row: values of Bind, constants, columns of the row as
-//! it was, and sums of two of these.
+//! it was, sums of two of these, and numbers of sequences.
 
+use crate::proxy_sequences::SequenceNumbers;
 use crate::raw::Raw;
 use crate::raw_messages::{Given, Kind};
 use crate::raw_values::of_python;
@@ -13,6 +14,7 @@ enum Part {
     Column(usize),
     Parameter { at: usize, type_: u32 },
     Constant(Raw),
+    Drawn(SequenceNumbers),
 }
 
 /// What a column is set to: one part, or with a sign two.
@@ -27,12 +29,14 @@ pub(crate) struct Term {
     sign: i128,
 }
 
-/// A column's place, a parameter's place and the number of its type, or a constant in a tuple.
+/// A column's place, a parameter's place and the number of its type, a constant in a tuple, or a
+/// sequence.
 #[derive(FromPyObject)]
 enum GivenPart<'py> {
     Column(usize),
     Parameter((usize, u32)),
     Constant((Bound<'py, PyAny>,)),
+    Drawn(Py<SequenceNumbers>),
 }
 
 /// `(place of the column, kind, required, limits of operands, parts, sign or 0)`.
@@ -58,6 +62,7 @@ impl Term {
                 GivenPart::Constant((value,)) => {
                     Part::Constant(of_python(&value).ok_or_else(wrong)?)
                 }
+                GivenPart::Drawn(numbers) => Part::Drawn(numbers.get().clone()),
             })
         };
         let parts = parts.into_iter().map(part).collect::<PyResult<Vec<_>>>()?;
@@ -78,6 +83,7 @@ impl Term {
         let (at, type_) = match part {
             Part::Column(at) => return old.get(*at).cloned(),
             Part::Constant(value) => return self.within(value.clone()),
+            Part::Drawn(numbers) => return numbers.draw().map(|number| Raw::Whole(number.into())),
             Part::Parameter { at, type_ } => (*at, *type_),
         };
         self.within(given.value(at, self.kind, type_)?)
@@ -93,7 +99,15 @@ impl Term {
             Part::Parameter { .. } | Part::Constant(_) => self
                 .part(part, &[], given)
                 .is_some_and(|value| value.array(type_).is_some()),
-            Part::Column(_) => true,
+            Part::Column(_) | Part::Drawn(_) => true,
+        })
+    }
+
+    /// The sequences that it draws from.
+    pub(crate) fn sequences(&self) -> impl Iterator<Item = &SequenceNumbers> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Drawn(numbers) => Some(numbers),
+            _ => None,
         })
     }
 

@@ -4,6 +4,7 @@
 use crate::postgres::Session;
 use crate::postgres_values::Given;
 use crate::proxy_growth::Growth;
+use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_statements::Handle;
 use louver_postgres::{Error, Look, Relay, Reply, Step, Value};
 use louver_proxy::{Outcome, Values};
@@ -97,6 +98,8 @@ pub(crate) struct Transaction {
     bytes: usize,
     /// How many rows of each table it has added or removed.
     grown: Vec<(Growth, i64)>,
+    /// Where sequences stood before it first drew from them.
+    drawn: Vec<(SequenceNumbers, Block)>,
     hashes: RandomState,
 }
 
@@ -116,6 +119,7 @@ impl Transaction {
             done: Vec::new(),
             bytes: 0,
             grown: Vec::new(),
+            drawn: Vec::new(),
             hashes: RandomState::new(),
         }
     }
@@ -195,6 +199,18 @@ impl Transaction {
     pub(crate) fn has_room(&self, growth: &Growth) -> bool {
         let known = self.grown.iter().find(|(other, _)| other.is(growth));
         growth.has_room(known.map_or(0, |item| item.1))
+    }
+
+    /// It draws numbers of a sequence that stood there.
+    pub(crate) fn draws(&mut self, numbers: &SequenceNumbers, mark: Block) {
+        if !self.drawn.iter().any(|item| item.0.id() == numbers.id()) {
+            self.drawn.push((numbers.clone(), mark));
+        }
+    }
+
+    /// The sequences that it has drawn from.
+    pub(crate) fn drawn(&self) -> &[(SequenceNumbers, Block)] {
+        &self.drawn
     }
 
     /// So many rows more, once it is committed.

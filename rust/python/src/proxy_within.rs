@@ -5,6 +5,7 @@ use crate::proxy_client::Client;
 use crate::proxy_passes::{cancelled, CANCELLED};
 use crate::proxy_running::RUNS;
 use crate::proxy_statements::{End, Handle};
+use crate::proxy_transactions::Transaction;
 use louver_postgres::Error;
 use louver_proxy::{Done, Failure, Kind, Outcome, Statement, Values};
 use pyo3::prelude::*;
@@ -104,6 +105,26 @@ impl Client {
                 known.waits = 1 << known.falls;
             }
         }
+        // It draws the same numbers again, for the client may know them.
+        let stood: Vec<_> = open.drawn().to_vec();
+        let marks: Vec<_> = stood.iter().map(|(numbers, _)| numbers.mark()).collect();
+        if open.status() != b'E' {
+            for (numbers, mark) in &stood {
+                numbers.return_to(*mark);
+            }
+        }
+        let done = self.do_again(py, open);
+        if done.is_err() {
+            // Numbers that were drawn stay so.
+            for ((numbers, _), mark) in stood.iter().zip(marks) {
+                numbers.return_to(mark);
+                self.wrote = true;
+            }
+        }
+        done
+    }
+
+    fn do_again(&mut self, py: Python<'_>, mut open: Transaction) -> Done<()> {
         let begin = open.begin().clone();
         if let Err(failure) = self.run_planned(&begin, &Values::default(), &[]) {
             // The client is within a transaction still, of which nothing is left.

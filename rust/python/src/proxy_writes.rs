@@ -10,9 +10,12 @@ use crate::postgres_values::Given as Sent;
 use crate::proxy_exchanges::{On, Stop};
 use crate::proxy_growth::Growth;
 use crate::proxy_passes::cancelled;
+use crate::proxy_returning::{outcome, Changed, Decided, Job, Printed, Returning};
 use crate::proxy_rows::{Chosen, NewRow, Unmade};
+use crate::proxy_sequences::SequenceNumbers;
 use crate::proxy_shown::Lacking;
 use crate::proxy_transactions::Transaction;
+use crate::raw::Raw;
 use crate::raw_messages::Given;
 use crate::raw_values::of_python;
 use louver_postgres::{Error, Look, Step, Value};
@@ -53,13 +56,14 @@ pub(crate) struct Write {
     chosen: Option<Py<Chosen>>,
     new_row: Option<Py<NewRow>>,
     growth: Py<Growth>,
+    returning: Option<Py<Returning>>,
 }
 
 #[pymethods]
 impl Write {
     /// What begins its transaction and at last enters the session's token, a verb, the server's
-    /// text, how rows are chosen and new ones are made, of which one must be there, and where rows
-    /// are counted.
+    /// text, how rows are chosen and new ones are made, of which one must be there, where rows are
+    /// counted, and what is given back of a row.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -72,6 +76,7 @@ impl Write {
         chosen: Option<Py<Chosen>>,
         new_row: Option<Py<NewRow>>,
         growth: Py<Growth>,
+        returning: Option<Py<Returning>>,
     ) -> PyResult<Self> {
         if chosen.is_none() && new_row.is_none() {
             return Err(PyValueError::new_err("a change of nothing"));
@@ -92,6 +97,7 @@ impl Write {
             chosen,
             new_row,
             growth,
+            returning,
         })
     }
 
@@ -111,18 +117,22 @@ impl Write {
         values: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<(Option<usize>, bool)> {
         let values: Option<Vec<_>> = values.iter().map(of_python).collect();
-        let Some(values) = values else {
+        let Some(values) = values.filter(|_| self.returning.is_none()) else {
             return Ok((None, false));
+        };
+        let job = Job {
+            given: Given::Python(&values),
+            columns: None,
         };
         let mut signal = None;
         let done = py.detach(|| {
-            self.attempts(&Given::Python(&values), &mut || {
+            self.attempts(&job, &mut || {
                 signal = Python::attach(|py| py.check_signals()).err();
                 signal.is_some()
             })
         });
         match (done, signal) {
-            (Ok(count), None) => Ok((Some(count), false)),
+            (Ok(changed), None) => Ok((Some(changed.count), false)),
             (Err(Stop::Unsure(error)), None) | (Err(Stop::Cancelled(error)), None) => {
                 Err(raised(error))
             }
@@ -153,29 +163,60 @@ impl Write {
             .as_ref()
             .is_some_and(|row| row.get().lacks_numbers());
         let counted = self.chosen.iter().flat_map(|chosen| chosen.get().all());
-        Lacking::of(counted, numbers)
+        let empty = self.sequences().filter(|numbers| numbers.is_empty());
+        let sequences = empty.map(SequenceNumbers::id).collect();
+        Lacking::of(counted, numbers, sequences)
     }
 
-    /// Runs it with these values. The interpreter's lock is not held.
-    pub(crate) fn run(&self, values: &Values) -> Ran {
-        self.ran(self.attempts(&Given::Message(values), &mut || false))
+    /// The sequences that it draws from.
+    pub(crate) fn sequences(&self) -> impl Iterator<Item = &SequenceNumbers> {
+        let new_row = self.new_row.as_ref().map(Py::get);
+        new_row.into_iter().flat_map(NewRow::sequences)
+    }
+
+    /// Runs it with these values, and gives columns of its row back in these formats. The
+    /// interpreter's lock is not held.
+    pub(crate) fn run(&self, values: &Values, formats: &[i16]) -> Ran {
+        self.ran(values, formats, |job| self.attempts(job, &mut || false))
     }
 
     /// The same within a transaction, which is undone where it is not done.
-    pub(crate) fn run_within(&self, values: &Values, transaction: &mut Transaction) -> Ran {
-        self.ran(self.attempt(
-            &Given::Message(values),
-            &mut On::Within(transaction),
-            &mut || false,
-        ))
+    pub(crate) fn run_within(
+        &self,
+        values: &Values,
+        formats: &[i16],
+        transaction: &mut Transaction,
+    ) -> Ran {
+        self.ran(values, formats, |job| {
+            self.attempt(job, &mut On::Within(transaction), &mut || false)
+        })
     }
 
-    fn ran(&self, done: Result<usize, Stop>) -> Ran {
-        match done {
-            Ok(count) => {
+    fn ran(
+        &self,
+        values: &Values,
+        formats: &[i16],
+        run: impl FnOnce(&Job<'_>) -> Result<Changed, Stop>,
+    ) -> Ran {
+        let returning = self.returning.as_ref().map(Py::get);
+        let columns = returning.map(|returning| returning.columns(formats));
+        if let Some(None) = columns {
+            return Ran::Other;
+        }
+        let job = Job {
+            given: Given::Message(values),
+            columns: columns.flatten(),
+        };
+        match run(&job) {
+            Ok(changed) => {
                 let zero = if self.chosen.is_none() { "0 " } else { "" };
-                let tag = format!("{} {zero}{count}", self.verb);
-                Ran::Done(Ok(Outcome::Done { tag }))
+                let tag = format!("{} {zero}", self.verb);
+                Ran::Done(Ok(match job.columns {
+                    Some(columns) => outcome(tag, columns, changed.row),
+                    None => Outcome::Done {
+                        tag: format!("{tag}{}", changed.count),
+                    },
+                }))
             }
             Err(Stop::Other | Stop::Race | Stop::Numbers) => Ran::Other,
             Err(Stop::Stale) => Ran::Stale,
@@ -185,9 +226,9 @@ impl Write {
         }
     }
 
-    fn attempts(&self, given: &Given<'_>, look: Look<'_>) -> Result<usize, Stop> {
+    fn attempts(&self, job: &Job<'_>, look: Look<'_>) -> Result<Changed, Stop> {
         for _ in 0..ATTEMPTS {
-            let done = self.attempt(given, &mut On::Alone, look);
+            let done = self.attempt(job, &mut On::Alone, look);
             if !matches!(done, Err(Stop::Race)) {
                 return done;
             }
@@ -195,51 +236,76 @@ impl Write {
         Err(Stop::Race)
     }
 
-    fn attempt(&self, given: &Given<'_>, on: &mut On<'_>, look: Look<'_>) -> Result<usize, Stop> {
+    fn attempt(&self, job: &Job<'_>, on: &mut On<'_>, look: Look<'_>) -> Result<Changed, Stop> {
         match (&self.chosen, &self.new_row) {
-            (None, Some(new_row)) => self.insert(new_row.get(), given, on, look),
+            (None, Some(new_row)) => self.insert_drawing(new_row.get(), job, on, look),
             (Some(chosen), new_row) => {
                 let new_row = new_row.as_ref().map(Py::get);
-                self.change(chosen.get(), new_row, given, on, look)
+                self.change(chosen.get(), new_row, job, on, look)
             }
             (None, None) => Err(Stop::Other),
         }
     }
 
+    /// What is drawn for a row that is not there is drawn again.
+    fn insert_drawing(
+        &self,
+        new_row: &NewRow,
+        job: &Job<'_>,
+        on: &mut On<'_>,
+        look: Look<'_>,
+    ) -> Result<Changed, Stop> {
+        let marks: Vec<_> = new_row.sequences().map(SequenceNumbers::mark).collect();
+        for (numbers, &mark) in new_row.sequences().zip(&marks) {
+            on.draws(numbers, mark);
+        }
+        let done = self.insert(new_row, job, on, look);
+        if !matches!(done, Ok(_) | Err(Stop::Unsure(_))) {
+            for (numbers, mark) in new_row.sequences().zip(marks) {
+                numbers.restore(mark);
+            }
+        }
+        done
+    }
+
     fn insert(
         &self,
         new_row: &NewRow,
-        given: &Given<'_>,
+        job: &Job<'_>,
         on: &mut On<'_>,
         look: Look<'_>,
-    ) -> Result<usize, Stop> {
+    ) -> Result<Changed, Stop> {
         if !on.has_room(self.growth.get()) {
             return Err(Stop::Other);
         }
-        let sealed = new_row.sealed(self.ring.get(), self.epochs.get(), None, given);
-        let row = sealed.map_err(unmade)?;
+        let row = new_row.row(None, &job.given).map_err(unmade)?;
+        let printed = self.printed(&row, job)?;
+        let sealed = new_row.sealed(self.ring.get(), self.epochs.get(), &row);
         let step = Step {
             sql: &self.sql,
-            values: row.values,
+            values: sealed.map_err(unmade)?.values,
         };
         self.exchange(on, step, (true, true), look)?;
         on.grow(self.growth.get(), 1);
-        Ok(1)
+        Ok(Changed {
+            count: 1,
+            row: printed,
+        })
     }
 
     fn change(
         &self,
         chosen: &Chosen,
         new_row: Option<&NewRow>,
-        given: &Given<'_>,
+        job: &Job<'_>,
         on: &mut On<'_>,
         look: Look<'_>,
-    ) -> Result<usize, Stop> {
+    ) -> Result<Changed, Stop> {
         let ring = self.ring.get();
-        if !new_row.is_none_or(|new_row| new_row.takes(given)) {
+        if !new_row.is_none_or(|new_row| new_row.takes(&job.given)) {
             return Err(Stop::Other);
         }
-        let (tags, constants) = chosen.tags(ring, given).ok_or(Stop::Other)?;
+        let (tags, constants) = chosen.tags(ring, &job.given).ok_or(Stop::Other)?;
         if !chosen.records(self.number, &tags) {
             return Err(Stop::Other);
         }
@@ -249,33 +315,37 @@ impl Write {
         };
         let mut replies = self.exchange(on, step, (true, false), look)?;
         let reply = replies.pop().map(Reply::of);
-        let bound = match self.decided(chosen, new_row, reply, &tags, given) {
-            Ok(Some(bound)) => bound,
+        let decided = match self.decided(chosen, new_row, reply, &tags, job) {
+            Ok(Some(decided)) => decided,
             nothing => {
                 self.let_go(on);
-                return nothing.map(|_| 0);
+                return nothing.map(|_| Changed::default());
             }
         };
         let last = Step {
             sql: &self.sql,
-            values: bound,
+            values: decided.values,
         };
         self.exchange(on, last, (false, true), look)?;
         if new_row.is_none() {
             on.grow(self.growth.get(), -1);
         }
-        Ok(1)
+        Ok(Changed {
+            count: 1,
+            row: decided.row,
+        })
     }
 
-    /// The values of the statement that changes the row of an answer; None where there is none.
+    /// The values of the statement that changes the row of an answer, and what is given back of it;
+    /// None where there is none.
     fn decided(
         &self,
         chosen: &Chosen,
         new_row: Option<&NewRow>,
         reply: Option<Reply>,
         tags: &[Vec<Tag>],
-        given: &Given<'_>,
-    ) -> Result<Option<Vec<Value>>, Stop> {
+        job: &Job<'_>,
+    ) -> Result<Option<Decided>, Stop> {
         let (ring, epochs) = (self.ring.get(), self.epochs.get());
         let reply = reply.ok_or(Stop::Other)?;
         let row = chosen.row(ring, epochs, &reply, tags).ok_or(Stop::Other)?;
@@ -285,16 +355,27 @@ impl Write {
         if !chosen.records_touched() {
             return Err(Stop::Other);
         }
-        let mut bound = match new_row {
+        let (mut values, row) = match new_row {
             Some(new_row) => {
-                let sealed = new_row.sealed(ring, epochs, Some(&old), given);
-                sealed.map_err(unmade)?.values
+                let row = new_row.row(Some(&old), &job.given).map_err(unmade)?;
+                let printed = self.printed(&row, job)?;
+                let sealed = new_row.sealed(ring, epochs, &row);
+                (sealed.map_err(unmade)?.values, printed)
             }
-            None => Vec::new(),
+            None => (Vec::new(), self.printed(&old, job)?),
         };
         // It must be one row still.
-        bound.extend([Value::Int8(number), Value::Int8(1)]);
-        Ok(Some(bound))
+        values.extend([Value::Int8(number), Value::Int8(1)]);
+        Ok(Some(Decided { values, row }))
+    }
+
+    /// What is given back of a row, before anything is sent of it.
+    fn printed(&self, row: &[Raw], job: &Job<'_>) -> Result<Option<Printed>, Stop> {
+        let (Some(returning), Some(columns)) = (&self.returning, &job.columns) else {
+            return Ok(None);
+        };
+        let printed = returning.get().printed(row, columns);
+        printed.map(Some).ok_or(Stop::Other)
     }
 }
 

@@ -26,7 +26,6 @@ from louver.trusted.executor import direct, seen_state
 from louver.trusted.executor.answer import Answer
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
-from louver.trusted.executor.ledger import Ledger
 from louver.trusted.executor.local.postgres.wire import Described, Sent
 from louver.trusted.executor.postgres import notify
 from louver.trusted.executor.postgres import prepared as named
@@ -290,19 +289,19 @@ class Client(Copies, Timing):
     def way(self, prepared: Prepared) -> Any | None:
         """What runs a statement without Python from now on, while the generation stays."""
         with contained(self._session):
-            return ways.of(self._context, self._wire, prepared)
+            current = self._describing.again(prepared, self._renewed())
+            return None if current is None else ways.of(self._context, self._wire, current)
 
     @reporting
-    def provide(self, reserves: Sequence[Reserve], numbers: bool) -> bool:
-        """Have ways without Python go on: more conditions of these in the ledger, and ``numbers``
-        of new rows. Whether all of it could be had.
+    def provide(
+        self, reserves: Sequence[Reserve], numbers: bool, drawn: Sequence[int], within: bool
+    ) -> bool:
+        """Have ways without Python go on: more conditions of these in the ledger, ``numbers`` of
+        new rows, and some of the sequences that are ``drawn`` from, also ``within`` a transaction
+        that this does not know of. Whether all of it could be had.
         """
         with contained(self._session):
-            ledger = self._context.ledger
-            if not isinstance(ledger, Ledger):
-                return False
-            extended = [ledger.extend(reserve) for reserve in reserves]
-            return all(extended) and (not numbers or direct_changes.renumber(self._context))
+            return ways.provide(self._context, reserves, numbers, drawn, within=within)
 
     @reporting
     def count(self) -> None:
@@ -394,5 +393,7 @@ class Client(Copies, Timing):
         """The client has gone: what it left open is undone."""
         with suppress(Exception):
             self._undo_copy()
+        with suppress(Exception):
+            direct_changes.count(self._context)
         with suppress(Exception):
             self._session.close()

@@ -55,6 +55,12 @@ class Prepared:
     moments: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
 
+    @property
+    def face(self) -> tuple[object, ...]:
+        """The types of what it takes and gives."""
+        types = None if self.columns is None else [column[3] for column in self.columns]
+        return self.sql, self.parameters, self.moments, self.places, types
+
     def in_order(self, own: Sequence[T], moments: Sequence[T]) -> list[T]:
         """What is of the client's parameters and of the words of time, in the order of the text."""
         every = [*own, *moments]
@@ -111,6 +117,13 @@ class Describing:
         item = self._prepared(sql, types)
         self.shows_numbers |= visitors.shows_numbers(item.tokens, item.parameters, item.columns)
         return item
+
+    def again(self, item: Prepared, generation: int) -> Prepared | None:
+        """A statement as it is now; None where it takes or gives something else."""
+        if not item.text or item.generation == generation:
+            return item
+        now = self._prepared(item.text, item.types)
+        return now if now.face == item.face else None
 
     def _prepared(self, sql: str, types: Sequence[int]) -> Prepared:
         context = self._context

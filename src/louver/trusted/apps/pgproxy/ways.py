@@ -4,9 +4,11 @@ changed: the client's generation says so (docs/decisions/0034).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from louver._rust.proxy import Reserve
 from louver.trusted.apps.pgproxy import (
     beginning,
     moments,
@@ -19,7 +21,9 @@ from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import dispatch, equal_rows, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.ledger import Ledger
 from louver.trusted.executor.local.postgres.wire import Wire
+from louver.trusted.executor.schema import numbers_ahead
 from louver.trusted.planner.sql import lexer
 
 
@@ -53,7 +57,10 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
         return reading.of(context, wire, prepared, known.form)
     if isinstance(known.form, equal_rows.EqualRows):
         return selecting.of(context, wire, prepared, known.form)
-    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters)
+    shown = [(column, wire.is_printed(column[3])) for column in prepared.columns or ()]
+    if prepared.columns and any(wire.holds_numbers(column[3]) for column in prepared.columns):
+        return None
+    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters, shown)
     return None if change is None else change.write
 
 
@@ -63,3 +70,20 @@ def _is_plain(context: Context, wire: Wire, prepared: Prepared, known: repeated.
         return not known.form.plan.leaks and relayed_texts.are_relayed(wire, prepared)
     table = context.catalog.tables.get(known.flow[0])
     return prepared.does in ("UPDATE", "DELETE") and table is not None and not table.has_encrypted
+
+
+def provide(
+    context: Context, reserves: Sequence[Reserve], numbers: bool, drawn: Sequence[int], *,
+    within: bool,
+) -> bool:  # fmt: skip
+    """Have what runs without Python go on: more conditions of these in the ledger, ``numbers`` of
+    new rows, and some of the sequences that are ``drawn`` from, also ``within`` a transaction that
+    Python does not know of. Whether all of it could be had.
+    """
+    ledger = context.ledger
+    if not isinstance(ledger, Ledger):
+        return False
+    extended = [ledger.extend(reserve) for reserve in reserves]
+    if not all(extended) or (numbers and not direct_changes.renumber(context)):
+        return False
+    return not drawn or numbers_ahead.provide(context, drawn, within=within)

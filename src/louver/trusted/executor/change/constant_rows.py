@@ -24,6 +24,25 @@ from louver.trusted.vault.catalog import Table
 Item = int | tuple[object]
 """What gives a value: the place of a parameter, or a literal's value, by itself in a tuple."""
 _NULL: Item = (None,)
+
+
+class _Default:
+    """What stands in VALUES for a column's default."""
+
+
+_DEFAULT: Item = (_Default(),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cast:
+    """A parameter that is cast, by its place, and the type as it is written."""
+
+    position: int
+    type: str
+
+
+DefaultOf = Callable[[str, str | None], Item | None]
+"""What a column of a name gets by the text of its default, if it has one."""
 _WORDS: dict[str, Item] = {"NULL": _NULL, "TRUE": (True,), "FALSE": (False,)}
 
 
@@ -71,9 +90,12 @@ def form_of(
     table: Table,
     rules: constraint_check.Rules,
     field_of: Callable[[str], pa.Field],
+    default_of: DefaultOf | None = None,
+    is_own: Callable[[str, str], bool] = lambda _name, _type: False,
 ) -> Form | None:
     """The form of an INSERT; None of any other than this module's. ``field_of`` gives the Arrow
-    field of a type.
+    field of a type, ``default_of`` what the text of a column's default gives, and ``is_own`` tells
+    whether a cast to a type leaves the values of a column as they are.
     """
     given = listed(words, parts, table)
     plain = parts.verb == 0 and parts.source_end == parts.returning == parts.end
@@ -87,7 +109,12 @@ def form_of(
     items = dict(zip(given, zip(*rows, strict=True), strict=True))
     columns = list[Given]()
     for column in table.columns:
-        own = items.get(column.name) or _default(rules, column.name, len(rows))
+        own = items.get(column.name)
+        if own is None or set(own) == {_DEFAULT}:
+            own = _default(rules, column.name, len(rows), default_of)
+        elif _DEFAULT in own:
+            return None
+        own = None if own is None else _uncast(own, column.name, is_own)
         if own is None:
             return None
         required = fold(column.name) in rules.required
@@ -96,6 +123,20 @@ def form_of(
     if any(known_values.array(c.type, c.field_type, [None]) is None for c in columns):
         return None
     return Form(tuple(columns), tuple(key.columns for key in rules.keys))
+
+
+def _uncast(
+    items: tuple[Item, ...], name: str, is_own: Callable[[str, str], bool]
+) -> tuple[Item, ...] | None:
+    results = list[Item]()
+    for item in items:
+        cast = None if isinstance(item, int) else item[0]
+        if isinstance(cast, _Cast):
+            if not is_own(name, cast.type):
+                return None
+            item = cast.position
+        results.append(item)
+    return tuple(results)
 
 
 def listed(
@@ -153,11 +194,22 @@ def _items(tokens: Sequence[Token]) -> list[Item] | None:
         if position < len(tokens) - 1 and tokens[position].token_type != TokenType.COMMA:
             continue
         item = item_of(tokens[start:position])
+        if [token.token_type for token in tokens[start:position]] == [TokenType.DEFAULT]:
+            item = _DEFAULT
+        item = item if item is not None else _cast(tokens[start:position])
         if item is None:
             return None
         results.append(item)
         start = position + 1
     return results
+
+
+def _cast(tokens: Sequence[Token]) -> Item | None:
+    if len(tokens) < 3 or tokens[1].token_type != TokenType.DCOLON:
+        return None
+    position = statement_parts.parameter_of(tokens[0])
+    words = " ".join(token.text for token in tokens[2:])
+    return None if position is None else (_Cast(position, fold(words)),)
 
 
 def item_of(tokens: Sequence[Token]) -> Item | None:
@@ -185,12 +237,16 @@ def _number(sign: str, text: str) -> Item | None:
     return (Decimal(sign + text),) if fraction.isdigit() else None
 
 
-def _default(rules: constraint_check.Rules, name: str, count: int) -> tuple[Item, ...] | None:
+def _default(
+    rules: constraint_check.Rules, name: str, count: int,
+    default_of: DefaultOf | None,
+) -> tuple[Item, ...] | None:  # fmt: skip
     """What a column gets that is not given: NULL, or a literal; None of an expression."""
     text = rules.defaults.get(fold(name))
-    if text is None:
-        return (_NULL,) * count
-    item = item_of(lexer.tokens(text))
+    if default_of is not None:
+        item = default_of(name, text)
+    else:
+        item = _NULL if text is None else item_of(lexer.tokens(text))
     return None if item is None or isinstance(item, int) else (item,) * count
 
 

@@ -21,8 +21,10 @@ from louver.trusted.executor.change import (
     judged_rows,
     repeated_rows,
 )
+from louver.trusted.executor.change.returned_columns import Returned
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Ledger
+from louver.trusted.executor.schema import numbers_ahead
 from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.epochs import COUNTER_BITS
@@ -165,7 +167,8 @@ class Direct:
 
 
 def count(context: Context) -> None:
-    """Take over how many rows were added and removed."""
+    """Take over how many rows were added and removed, and what was drawn of sequences."""
+    numbers_ahead.take_over(context)
     context.state.cache(_Tables).count(context)
 
 
@@ -174,24 +177,30 @@ def renumber(context: Context) -> bool:
     return context.state.cache(_Tables).renew(context)
 
 
-def of(context: Context, key: tuple[str, str], form: object, types: Sequence[int]) -> Change | None:
-    """What runs a change of a table by its form, with parameters of these types; None where only
-    Python does, or does not know yet.
+Shown = Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]]
+"""Columns as clients learn of them, and whether their texts are printed without Python."""
+
+
+def of(
+    context: Context, key: tuple[str, str], form: object, types: Sequence[int], shown: Shown = ()
+) -> Change | None:
+    """What runs a change of a table by its form, with parameters of these types, and what it gives
+    back ``shown`` so; None where only Python does, or does not know yet.
     """
     table = context.catalog.tables.get(key)
     if table is None or not context.state.writable or context.state.only_reads:
         return None
     if isinstance(form, judged_rows.Form):
-        return _inserting(context, types, table, form)
+        return _inserting(context, types, table, form, shown)
     if not isinstance(form, repeated_rows.Change) or form.form is None:
         return None
     if form.plan.rows is None or form.catalog is not context.catalog:
         return None
-    return _changing(context, types, table, form, form.form)
+    return _changing(context, types, table, form, form.form, shown)
 
 
 def _inserting(
-    context: Context, types: Sequence[int], table: Table, form: judged_rows.Form
+    context: Context, types: Sequence[int], table: Table, form: judged_rows.Form, shown: Shown
 ) -> Change | None:
     terms = list[_GivenTerm]()
     pairs = zip(form.form.columns, form.kinds, strict=True)
@@ -199,30 +208,42 @@ def _inserting(
         if len(column.items) != 1:
             return None
         parts: list[object] = [_part(column.items[0], column.type, types)]
+        if column.name in form.draws:
+            numbers = numbers_ahead.of(context, form.draws[column.name])
+            if numbers is None:
+                return None
+            parts = [numbers]
         terms.append((position, kind.for_module(), column.required, None, parts, 0))
     new_row = _new_row(context, table, terms)
     if new_row is None:
         return None
     sealed, row = new_row
     text = context.backend.insert_row(table, sealed.names())
-    return _writing(context, table, ("INSERT", text), _Chosen(), row)
+    names = [column.name for column in table.columns]
+    given_back = _returning(context, table, form.returned, names, shown)
+    return _writing(context, table, ("INSERT", text), _Chosen(), row, given_back)
 
 
 def _changing(
     context: Context, types: Sequence[int], table: Table,
-    item: repeated_rows.Change, form: judged_changes.Form,
+    item: repeated_rows.Change, form: judged_changes.Form, shown: Shown,
 ) -> Change | None:  # fmt: skip
-    read = [column.name for column in table.columns] if form.terms else []
-    chosen = _chosen(context, types, table, item, read)
+    read = [column.name for column in table.columns]
+    if not form.terms:
+        read = [] if form.returned is None else list(dict.fromkeys(form.returned.names))
+    # What others have committed of the row by then is what is changed.
+    lock = "FOR NO KEY UPDATE" if form.terms else "FOR UPDATE"
+    chosen = _chosen(context, types, table, item, read, lock)
     if chosen is None:
         return None
+    given_back = _returning(context, table, form.returned, read, shown)
     engine: Any = context.engine
     if not form.terms:
         if table.counted:
             return None
         delete = Statement(context.backend.delete_few(table, 1), (0,), kind="write")
         text, _ = engine.checked(delete, 1)
-        return _writing(context, table, ("DELETE", text), chosen, None)
+        return _writing(context, table, ("DELETE", text), chosen, None, given_back)
     if not form.is_of_one_type or not context.backend.replaces or not table.tags or table.kept:
         return None
     names = [column.name for column in table.columns]
@@ -243,7 +264,7 @@ def _changing(
     sealed, row = new_row
     text = context.backend.replace_row(table, sealed.names())
     text = engine.checked_row(text, sealed, (0,))
-    return _writing(context, table, ("UPDATE", text), chosen, row)
+    return _writing(context, table, ("UPDATE", text), chosen, row, given_back)
 
 
 def _part(item: constant_rows.Item, type_: str, types: Sequence[int]) -> object:
@@ -255,7 +276,7 @@ def _part(item: constant_rows.Item, type_: str, types: Sequence[int]) -> object:
 
 def _chosen(
     context: Context, types: Sequence[int], table: Table, item: repeated_rows.Change,
-    read: Sequence[str],
+    read: Sequence[str], lock: str,
 ) -> _Chosen | None:  # fmt: skip
     """How the rows are chosen, of which these columns are read; None where that is not by one call
     each way.
@@ -276,8 +297,6 @@ def _chosen(
     if not set(read) <= set(point.names):
         return None
     places = [point.names.index(name) for name in read]
-    # What others have committed of the row by then is what is changed.
-    lock = "FOR NO KEY UPDATE" if read else "FOR UPDATE"
     rows = native.module().proxy.Chosen(
         point.handle, f"{point.sql} {lock}", sources, places, (_leaking(stated), _leaking(judged)),
         _leaking(touched), direct.names(context.catalog, point.opens),
@@ -319,16 +338,30 @@ def _new_row(context: Context, table: Table, terms: Sequence[_GivenTerm]) -> tup
     return sealed, row
 
 
+def _returning(
+    context: Context, table: Table, returned: Returned | None, names: Sequence[str], shown: Shown
+) -> Any:
+    """What is given back of a row that has the columns of these names."""
+    if returned is None:
+        return None
+    types = {column.name: context.local.arrow_field(column.type).type for column in table.columns}
+    return native.module().proxy.Returning([
+        (names.index(name), types[name], *column)
+        for name, column in zip(returned.names, shown, strict=True)
+    ])  # fmt: skip
+
+
 def _writing(
     context: Context, table: Table, text: tuple[str, str], chosen: _Chosen,
-    new_row: Any,
+    new_row: Any, returning: Any,
 ) -> Change | None:  # fmt: skip
     sent = opening(context)
     if sent is None:
         return None
     write = context.columns.keyring.direct(
-        native.module().proxy.Write, *sent, *text, chosen.rows, new_row, counted_in(context, table)
-    )
+        native.module().proxy.Write, *sent, *text, chosen.rows, new_row,
+        counted_in(context, table), returning,
+    )  # fmt: skip
     return Change(write, chosen)
 
 

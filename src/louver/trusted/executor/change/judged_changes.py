@@ -24,6 +24,7 @@ from louver.trusted.executor.change import (
     judged_rows,
     known_values,
     read_off,
+    returned_columns,
     simple_terms,
     statement_parts,
 )
@@ -41,7 +42,7 @@ from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.types import value_range
 
 #: The parts of a statement of the grammar, and those of its table's name.
-_PARTS, _OF_NAME = {"this", "expressions", "where"}, {"this", "db", "alias"}
+_PARTS, _OF_NAME = {"this", "expressions", "where", "returning"}, {"this", "db", "alias"}
 _MOST_ROWS = 64
 """Rows that values are worked out for one by one."""
 
@@ -60,6 +61,7 @@ class Form:
     is_of_key: bool = False
     #: whether all columns that terms read are of the types of those that are set
     is_of_one_type: bool = False
+    returned: returned_columns.Returned | None = None
 
     def decided(
         self, context: Context, words: statement_parts.Words, plan: ChangePlan, rows: pa.Table,
@@ -83,10 +85,9 @@ class Form:
         if before is None or (self.is_of_key and before.num_rows > 1):
             return None
         numbers = pa.array(range(before.num_rows), pa.int64())
-        answer = Answer(affected=before.num_rows)
         if not self.terms:
             gone = before.column(ROW_ID).combine_chunks()
-            return Difference(gone, before.slice(0, 0), answer)
+            return Difference(gone, before.slice(0, 0), self._answer(before))
         after = simple_terms.changed(self.terms, before, None, words.parameters)
         field_of = context.local.arrow_field
         if after is None or any(
@@ -95,7 +96,13 @@ class Form:
         ):
             return None
         # As the engine does it, a row that gets the values that it has is written anew.
-        return read_off.difference(table, before, Changed(numbers, after), answer)
+        return read_off.difference(table, before, Changed(numbers, after), self._answer(after))
+
+    def _answer(self, rows: pa.Table) -> Answer:
+        if self.returned is None:
+            return Answer(affected=rows.num_rows)
+        shown = self.returned.of(rows)
+        return Answer(shown, list(self.returned.described), rows.num_rows)
 
     def decided_of_row(
         self, context: Context, table: Table, parameters: Sequence[object], names: Sequence[str],
@@ -105,6 +112,8 @@ class Form:
         names, of a plan that codes decide; None where Arrow is needed.
         """
         number, values = opened
+        if self.returned is not None:
+            return None
         if not self.terms:
             return None if table.counted else OneRow(number, None, Answer(affected=1))
         if not self.is_of_one_type or not takes_raw(self.terms, self.kinds, parameters):
@@ -193,8 +202,14 @@ def form_of(context: Context, words: statement_parts.Words, plan: ChangePlan) ->
     (remote,), where = plan.rows.remotes, tree.args.get("where")
     if not table_scans.decided_by_codes(remote, where):
         return None
+    kinds, known_as = judged_rows.kinds_of(context, table), fold(tree.this.alias or table.name)
+    returned = None
+    if tree.args.get("returning"):
+        returned = returned_columns.of(context, words, table, kinds, known_as)
+        if returned is None:
+            return None
     if isinstance(tree, exp.Delete):
-        return Form((), {}, where)
+        return Form((), {}, where, returned=returned)
     rules = constraint_check.rules(context, table)
     if not judged_rows.is_readable(words, *plan.free):
         return None
@@ -203,17 +218,16 @@ def form_of(context: Context, words: statement_parts.Words, plan: ChangePlan) ->
     names = [fold(column.name) for column in table.columns]
     if len({*names}) < len(names) or any(column.expression for column in table.columns):
         return None
-    kinds = judged_rows.kinds_of(context, table)
-    known_as = (fold(tree.this.alias or table.name),)
     terms = simple_terms.terms_of(
-        words, plan.free, table, known_as, rules.required, context.local.arrow_field
+        words, plan.free, table, (known_as,), rules.required, context.local.arrow_field
     )
     if not terms or not all(is_known(term, kinds) for term in terms):
         return None
     keyed = {fold(name) for name in rules.key_columns()}
     types = {column.name: column.type for column in table.columns}
     alike = all(types[name] == term.type for term in terms for name in term.columns())
-    return Form(terms, kinds, where, any(fold(term.name) in keyed for term in terms), alike)
+    sets_key = any(fold(term.name) in keyed for term in terms)
+    return Form(terms, kinds, where, sets_key, alike, returned)
 
 
 def _is_plain(tree: exp.Update | exp.Delete) -> bool:

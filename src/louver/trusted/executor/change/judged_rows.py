@@ -6,8 +6,8 @@ the columns' own types are then stored as they are. With any other value the eng
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -15,12 +15,24 @@ from sqlglot.tokens import TokenType
 
 from louver.names import fold
 from louver.trusted.executor import constraint_check
-from louver.trusted.executor.change import constant_rows, statement_parts
+from louver.trusted.executor.change import constant_rows, flow, returned_columns, statement_parts
 from louver.trusted.executor.change.column_kinds import Kind, kind_of
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.local import Place
 from louver.trusted.executor.raw_rows import raw
+from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Table
 
+#: What PostgreSQL prints of a default that is a literal with its type.
+_LITERAL = re.compile(r"'((?:[^'\\\\]|'')*)'::([a-z ]+)")
+_TEXTS = frozenset("text,character varying,bpchar".split(","))
+_LONG_TEXTS = frozenset("text,character varying".split(","))
+_CAST_ALIKE = frozenset((
+    "smallint", "integer", "bigint", "numeric", "double precision", "boolean", "date", "uuid",
+    "bytea", "timestamp without time zone", "timestamp with time zone",
+))  # fmt: skip
+_SYNONYMS = {"varchar": "character varying", "int": "integer", "float": "double precision"}
+_NUMBERS = frozenset(("smallint", "integer", "bigint", "numeric"))
 #: An index of columns as they are, of all rows.
 _OF_COLUMNS = re.compile(r'.* USING \w+ \((?:(?:"(?:[^"]|"")*"|\w+)(?: DESC| ASC)?(?:, |\)$))+')
 
@@ -31,9 +43,14 @@ class Form:
 
     form: constant_rows.Form
     kinds: tuple[Kind, ...]
+    returned: returned_columns.Returned | None = None
+    #: the sequences that columns get numbers of
+    draws: Mapping[str, Place] = field(default_factory=dict)
 
     def rows(self, parameter_rows: Sequence[Sequence[object]]) -> pa.Table | None:
         """The new rows; None where only the engine tells."""
+        if self.draws:
+            return None
         for column, kind in zip(self.form.columns, self.kinds, strict=True):
             for value in constant_rows.values_of(column.items, parameter_rows):
                 if value is not None and not kind.takes(value):
@@ -45,6 +62,8 @@ class Form:
 
     def raw(self, parameters: Sequence[object]) -> list[object] | None:
         """The raw values of the new row; None of more rows, and where only the engine tells."""
+        if self.draws:
+            return None
         values = list[object]()
         for column, kind in zip(self.form.columns, self.kinds, strict=True):
             if len(column.items) != 1:
@@ -72,13 +91,61 @@ def form_of(
     """
     if rules.foreign:
         return None
-    form = constant_rows.form_of(words, parts, table, rules, context.local.arrow_field)
-    if form is None:
+    own, returned = kinds_of(context, table), None
+    if parts.returning < parts.end:
+        returned = returned_columns.of(context, words, table, own)
+        if returned is None:
+            return None
+        parts = replace(parts, end=parts.returning)
+    drawing = context.local.schema.draws(table.schema, table.name)
+    drawn = dict[str, Place]()
+
+    def default(name: str, text: str | None) -> constant_rows.Item | None:
+        position, kind = drawing.get(fold(name)), own.get(name)
+        if position is None:
+            return (None,) if text is None else _default(kind, text)
+        drawn[name] = position
+        return (None,) if kind is not None and kind.type is int else None
+
+    declared = {c.name: c.type for c in context.local.schema.columns(*table.key)}
+    form = constant_rows.form_of(
+        words, parts, table, rules, context.local.arrow_field, default,
+        lambda name, type_: _is_own(declared.get(name, ""), type_),
+    )  # fmt: skip
+    if form is None or not is_readable(words, parts.source, parts.source_end):
         return None
-    # Of defaults it is not known how they are written.
-    named = constant_rows.listed(words, parts, table) or ()
-    readable = is_readable(words, parts.source, parts.source_end)
-    return judged(context, table, form, named if readable else ())
+    known = judged(context, table, form, own)
+    if known is None or (drawn and not _draws_alone(context, words, parts, table, form)):
+        return None
+    return replace(known, returned=returned, draws=drawn)
+
+
+def _is_own(declared: str, cast: str) -> bool:
+    """Whether a cast is to a column's own type, but for its length or digits."""
+    bare = re.sub(r"\(.*\)", "", declared)
+    if bare in _LONG_TEXTS:
+        return _SYNONYMS.get(cast, cast) in _LONG_TEXTS
+    return bare in _CAST_ALIKE and _SYNONYMS.get(cast, cast) == bare
+
+
+def _draws_alone(
+    context: Context, words: statement_parts.Words, parts: statement_parts.Insert, table: Table,
+    form: constant_rows.Form,
+) -> bool:  # fmt: skip
+    """Whether one row is added, and what it draws shows nothing."""
+    is_one = all(len(column.items) == 1 for column in form.columns)
+    return is_one and not flow.of_insert(context, words, parts, table)
+
+
+def _default(kind: Kind | None, text: str) -> constant_rows.Item | None:
+    """What a default gives that PostgreSQL prints as a literal of its column's own type."""
+    match = _LITERAL.fullmatch(text)
+    if kind is None or match is None:
+        item = constant_rows.item_of(lexer.tokens(text))
+        return None if isinstance(item, int) else item
+    if kind.type is str:
+        return (match[1].replace("''", "'"),) if match[2] in _TEXTS else None
+    return constant_rows.item_of(lexer.tokens(match[1])) if match[2] in _NUMBERS else None
 
 
 def judged(

@@ -85,6 +85,8 @@ def keep_judged(
     direct = direct_changes.Direct(table.key, form, len(text.parameters))
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
+        if form.returned is not None or form.draws:
+            return _inserted(context, table.key, form, parameters)
         answer = direct.run(context, parameters)
         return answer or _learnt(context, direct, _inserted(context, table.key, form, parameters))
 
@@ -148,6 +150,8 @@ def keep_change(
     direct = direct_changes.Direct(table.key, item, len(text.parameters))
 
     def again(context: Context, parameters: list[object]) -> Answer | None:
+        if judge[1] is not None and judge[1].returned is not None:
+            return _changed(context, table.key, item, parameters)
         answer = direct.run(context, parameters)
         return answer or _learnt(context, direct, _changed(context, table.key, item, parameters))
 
@@ -195,7 +199,11 @@ def _inserted(
             raise
         return None
     count = 1 if isinstance(rows, RawRow) else rows.num_rows
-    return Answer(affected=count, times_ms=clock.times_ms)
+    returned = getattr(form, "returned", None)
+    if returned is None:
+        return Answer(affected=count, times_ms=clock.times_ms)
+    shown = returned.of(rows.rows() if isinstance(rows, RawRow) else rows)
+    return Answer(shown, list(returned.described), count, times_ms=clock.times_ms)
 
 
 def _new(

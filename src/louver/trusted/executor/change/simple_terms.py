@@ -24,7 +24,7 @@ from louver.trusted.vault.types import decimal_width, is_integer
 
 EXCLUDED = "excluded"
 #: Words that are functions, also where a column has such a name.
-_FUNCTIONS = frozenset(
+FUNCTIONS = frozenset(
     "current_date current_time current_timestamp localtime localtimestamp current_role current_user"
     " session_user user system_user current_catalog current_schema".split()
 )
@@ -156,7 +156,7 @@ def terms_of(
     for first, last in _items(words.tokens, *stretch):
         tokens = words.tokens[first:last]
         column = table.column(tokens[0].text) if len(tokens) > 2 else None
-        if column is None or not _is_name(tokens[0]) or column.name in results:
+        if column is None or not is_name(tokens[0]) or column.name in results:
             return None
         if column.expression or tokens[1].token_type != TokenType.EQ:
             return None
@@ -171,7 +171,7 @@ def terms_of(
     return tuple(results.values())
 
 
-def _is_name(token: Token) -> bool:
+def is_name(token: Token) -> bool:
     """Whether a token before ``=`` is a name; so are words that types are called by, as NAME."""
     if token.token_type in _NAMES:
         return True
@@ -268,7 +268,7 @@ def _part(
     qualifier = fold(tokens[0].text) if len(tokens) == 3 else ""
     if qualifier and (tokens[1].token_type != TokenType.DOT or qualifier not in known_as):
         return None
-    if not qualifier and fold(tokens[0].text) in _FUNCTIONS:
+    if not qualifier and fold(tokens[0].text) in FUNCTIONS:
         return None
     read = table.column(tokens[-1].text)
     if read is None or read.type != column.type:

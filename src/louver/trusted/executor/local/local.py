@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
+from louver.trusted.executor.local.sequence_state import SequenceState as SequenceState
 from louver.trusted.vault.catalog import HomeObject, Table
 
 Answers = Mapping[tuple[str, str], tuple[Sequence[tuple[str, str]], pa.Table]]
@@ -120,22 +121,6 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class SequenceState:
-    """A sequence: how it is declared, and the last value that was drawn of it."""
-
-    schema: str
-    name: str
-    temporary: bool
-    start: int
-    increment: int
-    low: int
-    high: int
-    cycle: bool
-    last: int | None
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
 class SystemNames:
     """Names of the engine's own views that describe the schema, and of the functions that do."""
 
@@ -211,6 +196,14 @@ class Schema(Protocol):
     def go_on(self, sequence: SequenceState, text: str) -> bool:
         """Have a sequence stand where a statement of `resumed` leaves it, and no more known of what
         the session has drawn; False where the engine has to be built anew for that.
+        """
+
+    def last_in(self, sequence: SequenceState, text: str) -> int:
+        """The number that was drawn last where a statement of `resumed` leaves a sequence."""
+
+    def draws(self, schema: str, name: str) -> dict[str, Place]:
+        """By their folded names the columns of a table that get numbers of sequences, and nothing
+        else, where nothing is given.
         """
 
     def count(self, path: str) -> int:

@@ -26,6 +26,8 @@ from louver.untrusted.engines.engine import Nesting
 
 MOST = 64
 """Numbers that are claimed ahead at most."""
+MOST_FAST = 1024
+"""The same of sequences that are drawn from so fast that this does not last long."""
 
 
 @dataclass(slots=True)
@@ -306,6 +308,53 @@ def _claim(context: Context, lacking: Mapping[Place, SequenceState]) -> None:
     for position, claim in fresh.items():
         own[position].id = claim.id
         claims.ahead[position] = min(max(2 * claims.ahead.get(position, 0), 1), MOST)
+
+
+def extend(
+    context: Context, position: Place, state: SequenceState, *, is_fast: bool, follows: bool
+) -> Claim | None:
+    """Claim more numbers of a sequence than the session has ahead, outside of transactions. Where
+    others have claimed some since, it goes on behind these, if it ``follows``. None where nothing
+    was claimed.
+    """
+    claims, own = context.state.cache(Claims), sequences.items_of(context.catalog)[position]
+    if not _may_claim(context, {position: state}):
+        return None
+    schema, claim = context.local.schema, claims.of(position, own)
+    ahead = min(max(2 * claims.ahead.get(position, 0), 1), MOST_FAST if is_fast else MOST)
+    before = (claim.id, claim.stored) if claim else (own.id, own.sql)
+    fresh: list[Claim] = []
+
+    def add(newest: Catalog) -> bool:
+        item = sequences.items_of(newest).get(position)
+        fresh.clear()
+        if item is None or own.id not in ("", item.id):
+            return False
+        if schema.declared(item.sql) != schema.declared(own.sql):
+            return False
+        stood = state
+        if (item.id, item.sql) != before:
+            if not follows:
+                return False
+            stood = replace(state, last=schema.last_in(state, item.sql))
+        end = _last(stood, ahead)
+        if end == stood.last:
+            return False
+        text, own_text = schema.resumed(replace(stood, last=end)), schema.resumed(stood)
+        item.sql, item.id = text, item.id or secrets.token_hex(8)
+        fresh.append(Claim(item.id, own_text, text, text, end, sequences.last_of(stood)))
+        return True
+
+    context.store.amend(context.catalog, add)
+    if not fresh:
+        return None
+    (claim,) = fresh
+    if claim.at != state.last:
+        for each in context.local.schemas:
+            each.go_on(each.sequences()[position], claim.own)
+    own.sql, own.id = claim.own, claim.id
+    claims[position], claims.ahead[position] = claim, ahead
+    return claim
 
 
 def _follows(context: Context, position: Place, others: Mapping[Place, HomeObject]) -> bool:

@@ -136,6 +136,18 @@ SELECT a.attname::text, pg_get_expr(d.adbin, d.adrelid)
 {_OF} {_DEFAULTS} WHERE {_NAMED} AND a.attgenerated <> '' ORDER BY a.attnum
 """
 
+#: The columns of a table that get numbers of a sequence, and nothing else, by themselves.
+DRAWS = f"""
+SELECT a.attname::text, k.nspname::text, s.relname::text
+{_OF} {_DEFAULTS} JOIN pg_class AS s ON s.relkind = 'S'
+    JOIN pg_namespace AS k ON k.oid = s.relnamespace
+WHERE {_NAMED} AND a.attgenerated = '' AND CASE WHEN a.attidentity = ''
+    THEN pg_get_expr(d.adbin, d.adrelid) = format('nextval(%L::regclass)', s.oid::regclass)
+    ELSE EXISTS (SELECT 1 FROM pg_depend AS i WHERE i.classid = 'pg_class'::regclass
+        AND i.objid = s.oid AND i.refclassid = 'pg_class'::regclass AND i.refobjid = c.oid
+        AND i.refobjsubid = a.attnum AND i.deptype = 'i') END
+"""
+
 
 def _listed(table: str, numbers: str) -> str:
     """The names of a table's columns with these numbers, each behind its length."""

@@ -231,10 +231,7 @@ class PostgresSchema(Schema):
 
     def go_on(self, sequence: SequenceState, text: str) -> bool:
         """See `Schema`."""
-        match = _PLACE.search(text.rpartition(_GOES_ON)[2])
-        following = sequence.start if match is None else int(match[1])
-        if match is not None and match[2] is None:
-            following += sequence.increment
+        following = self.last_in(sequence, text) + sequence.increment
         path = declarations.path_of(sequence.schema, sequence.name)
         if sequence.low <= following <= sequence.high:
             # Not as if it were drawn: that would be what `currval` and `lastval` give.
@@ -243,6 +240,18 @@ class PostgresSchema(Schema):
             last = following - sequence.increment
             self._rows("SELECT setval($1, $2::bigint)", path, last)
         return True
+
+    def last_in(self, sequence: SequenceState, text: str) -> int:
+        """See `Schema`."""
+        match = _PLACE.search(text.rpartition(_GOES_ON)[2])
+        if match is None:
+            return sequence.start - sequence.increment
+        return int(match[1]) - (0 if match[2] is None else sequence.increment)
+
+    def draws(self, schema: str, name: str) -> dict[str, Place]:
+        """See `Schema`."""
+        rows = self._rows(queries.DRAWS, schema, name)
+        return {fold(column): (fold(of), fold(sequence)) for column, of, sequence in rows}
 
     def count(self, path: str) -> int:
         """See `Schema`."""
