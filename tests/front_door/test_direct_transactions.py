@@ -43,6 +43,7 @@ _STATEMENTS = (
     ("INSERT INTO k VALUES (%s, %s, %s, %s) RETURNING *", "jnsn"),
     ("DELETE FROM k WHERE id = %s RETURNING id, n, w", "k"),
 )
+#: The first ones, which are never Python's with values that are there already.
 _OF_TURNS = 13
 _PLANNED = (
     ("SELECT count(*), sum(n) FROM k WHERE w < %s", "n"),

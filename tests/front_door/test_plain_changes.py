@@ -240,7 +240,7 @@ _KNOWN = (
     ("UPDATE child SET n = $1", True), ("UPDATE a SET n = b.q FROM b WHERE b.id = 3", False),
     ("UPDATE a SET w = $1", False), ("UPDATE b SET q = $1", False), ("DELETE FROM b", False),
     ("UPDATE b SET m = $1", False), ("UPDATE child SET b = $1", False),
-    ("UPDATE a SET z = now()", False), ("UPDATE a SET s = upper(s)", False),
+    ("UPDATE a SET z = now()", True), ("UPDATE a SET z = now() - z + z", False), ("UPDATE a SET s = upper(s)", False),
     ("UPDATE a SET n = $1 WHERE s < 'x'", False), ("UPDATE e SET p = $1 WHERE p = 1", False),
     ("UPDATE a SET n = (SELECT max(p) FROM e)", False), ("UPDATE a SET t = z", False),
     ("UPDATE a SET n = mine(n)", False), ("DELETE FROM of_a", False),
