@@ -273,6 +273,8 @@ def test_errors_have_classes_and_codes(engine: PostgresEngine, url: str) -> None
         with pytest.raises(errors.DatabaseError) as caught:
             engine.query(Statement(sql))
         assert caught.value.code == code, sql
+        # Clients know by it what is wrong with a value.
+        assert caught.value.sqlstate == ("22P02" if code == "server.value" else ""), sql
     write(engine, "CREATE ROLE weak LOGIN")
     weak = open_url(url.replace(f"user={servers.USER}", "user=weak"))
     with pytest.raises(errors.OperationalError) as caught:

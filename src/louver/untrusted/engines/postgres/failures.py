@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from louver import errors
@@ -20,6 +21,7 @@ _CODES = {
     "57014": "interrupted", "54": "server.statement", "XX": "database.io", "58": "database.io",
 }  # fmt: skip
 _LONGEST = 5
+_OF_VALUES = re.compile("22[0-9A-Z]{3}")
 
 
 class translated:  # noqa: N801 - reads as a verb where it is used
@@ -68,4 +70,8 @@ def said(fields: dict[str, Any], address: str) -> errors.Error:
     code = next(
         (_CODES[state[:n]] for n in range(_LONGEST, 1, -1) if state[:n] in _CODES), "server.error"
     )
-    return errors.make(code, place=address, state=state, detail=detail)
+    failure = errors.make(code, place=address, state=state, detail=detail)
+    if _OF_VALUES.fullmatch(state):
+        # What is wrong with a value is known by its SQLSTATE to those who ask.
+        failure.sqlstate = state
+    return failure
