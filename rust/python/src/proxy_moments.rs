@@ -44,10 +44,10 @@ impl Client {
         let places = || moments.places.iter();
         Some(Values {
             values: places()
-                .map(|&place| all.values.get(place).cloned())
+                .map(|&at| all.values.get(at).cloned())
                 .collect::<Option<_>>()?,
             formats: places()
-                .map(|&place| all.formats.get(place).copied())
+                .map(|&at| all.formats.get(at).copied())
                 .collect::<Option<_>>()?,
         })
     }

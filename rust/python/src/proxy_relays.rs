@@ -3,8 +3,9 @@
 
 use crate::postgres::Session;
 use crate::postgres_values::Given;
-use crate::proxy_growth::Growth;
+use crate::proxy_growth::{Growth, RowNumbers};
 use crate::proxy_passes::{are_as_described, bound, cancelled, in_formats, Parameters, CANCELLED};
+use crate::proxy_shown::Lacking;
 use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{described, Described};
 use crate::proxy_writes::Ran;
@@ -38,13 +39,16 @@ pub(crate) struct PassedChange {
     checks: usize,
     /// Where the rows are counted that it removes.
     growth: Option<Py<Growth>>,
+    /// What the row that it changes is numbered from: whoever has read the old row finds it no more.
+    numbers: Option<Py<RowNumbers>>,
 }
 
 #[pymethods]
 impl PassedChange {
     /// What begins its transaction and at last enters the session's token, a verb, the server's
     /// text, the types of its parameters and how long texts may be, its columns, how many more
-    /// check rows, and where rows are counted that it removes.
+    /// check rows, where rows are counted that it removes, and numbers for the row that it changes,
+    /// one of which is its last parameter.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -57,6 +61,7 @@ impl PassedChange {
         columns: Option<Vec<(Described, bool)>>,
         checks: usize,
         growth: Option<Py<Growth>>,
+        numbers: Option<Py<RowNumbers>>,
     ) -> PyResult<Self> {
         let own = |(sql, values)| Ok((sql, Given::values(values)?));
         let mut opening = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
@@ -79,6 +84,7 @@ impl PassedChange {
             firm: shown,
             checks,
             growth,
+            numbers,
         })
     }
 }
@@ -103,6 +109,13 @@ impl PassedChange {
         if self.is_too_long(values) {
             return Ran::Other;
         }
+        let mut bound = bound;
+        if let Some(numbers) = &self.numbers {
+            let Some(number) = numbers.get().take() else {
+                return Ran::Other;
+            };
+            bound.push(Value::Int8(number));
+        }
         let statement = Step {
             sql: &self.sql,
             values: bound,
@@ -117,6 +130,12 @@ impl PassedChange {
             Ok(reply) => self.outcome(reply, columns),
             Err(ran) => ran,
         }
+    }
+
+    /// What it cannot go on without.
+    pub(crate) fn lacking(&self) -> Lacking<'_> {
+        let numbers = self.numbers.iter().any(|numbers| numbers.get().is_empty());
+        Lacking::of([].into_iter(), numbers, Vec::new())
     }
 
     fn is_too_long(&self, values: &Values) -> bool {

@@ -135,6 +135,7 @@ impl Client {
             let lacking = match known.way.as_ref().filter(|_| valid) {
                 Some(Direct::Read(read)) => read.get().lacking(),
                 Some(Direct::Write(write)) => write.get().lacking(),
+                Some(Direct::Change(change)) => change.get().lacking(),
                 _ => return false,
             };
             if !lacking.is_any() {

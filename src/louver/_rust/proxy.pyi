@@ -103,6 +103,7 @@ class PassedChange:
         columns: Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]] | None,
         checks: int,
         growth: Growth | None,
+        numbers: RowNumbers | None,
     ) -> PassedChange: ...
 
 @final

@@ -22,7 +22,7 @@ from louver.trusted.vault.types import is_moment, order_domain, value_range
 
 _FIRST_BITS = 32
 #: The bounds of a plain column grow by at least so many bits.
-_STEP_BITS = 8
+_STEP_BITS = 2
 #: Of three factors that begin there, the product still fits the type.
 _PART_OF_SHARES = 4
 

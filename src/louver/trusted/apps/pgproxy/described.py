@@ -64,7 +64,7 @@ class Prepared:
     def in_order(self, own: Sequence[T], moments: Sequence[T]) -> list[T]:
         """What is of the client's parameters and of the words of time, in the order of the text."""
         every = [*own, *moments]
-        return [every[place] for place in self.places] if self.moments else every
+        return [every[position] for position in self.places] if self.moments else every
 
     @property
     def deallocates(self) -> str | None:

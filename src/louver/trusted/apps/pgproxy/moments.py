@@ -54,7 +54,7 @@ class Timed:
 
     def of_places(self, given: Sequence[int]) -> list[int]:
         """The types that the client has given, by the order of the text; 0 is unknown."""
-        return [given[place] if place < len(given) else 0 for place in self.places]
+        return [given[position] if position < len(given) else 0 for position in self.places]
 
     def split(self, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Of the types of all parameters those of the client's, in its order, and of the words;
@@ -62,7 +62,7 @@ class Timed:
         """
         by_place = dict(zip(self.places, numbers, strict=True))
         own = len(self.places) - len(self.types)
-        known = [by_place[place] for place in range(len(self.places))]
+        known = [by_place[position] for position in range(len(self.places))]
         if not all(n in types for n, types in zip(known[own:], self.types, strict=True)):
             return None
         return tuple(known[:own]), tuple(known[own:])
@@ -79,8 +79,8 @@ def timed(text: lexer.Text, tokens: Sequence[Token]) -> Timed | None:
         return None
     pieces, places, moments = list[str](), list[int](), iter(range(count, count + len(words)))
 
-    def placed(place: int) -> str:
-        places.append(place)
+    def placed(position: int) -> str:
+        places.append(position)
         return f"${len(places)}"
 
     for match, piece in lexemes(text.home):
@@ -93,7 +93,7 @@ def timed(text: lexer.Text, tokens: Sequence[Token]) -> Timed | None:
             pieces.append(_WORD.sub(lambda _: placed(next(moments, -1)), piece))
     (other,) = lexer.split("".join(pieces))
     every = range(count + len(words))
-    if sorted(places) != [*every] or other.parameters != tuple(place + 1 for place in every):
+    if sorted(places) != [*every] or other.parameters != tuple(position + 1 for position in every):
         return None
     return Timed(other, places, [types for _, types in words])
 

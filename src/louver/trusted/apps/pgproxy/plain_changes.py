@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from sqlglot.tokens import TokenType
+
 from louver.names import fold
 from louver.trusted.apps.pgproxy import relayed_texts
 from louver.trusted.apps.pgproxy.described import Prepared
@@ -41,7 +43,10 @@ def of(
     sent = direct_changes.opening(context)
     if sent is None:
         return None
-    columns, text = prepared.columns, passed.text
+    columns, text, numbers = prepared.columns, passed.text, None
+    if changed.verb == "UPDATE":
+        numbers = direct_changes.numbers(context)
+        text = _numbered(text, len(parameters) + 1)
     if checks:
         # Names are of the only table, whose new rows they mean there.
         text += f"{' RETURNING' if columns is None else ','} 1 / ({' AND '.join(checks)})::integer"
@@ -49,7 +54,7 @@ def of(
     growth = direct_changes.counted_in(context, table) if changed.verb == "DELETE" else None
     longest = min((c.longest for c in changed.columns if c.longest >= 0), default=None)
     return native.module().proxy.PassedChange(
-        *sent, changed.verb, text, parameters, longest, shown, len(checks[:1]), growth
+        *sent, changed.verb, text, parameters, longest, shown, len(checks[:1]), growth, numbers
     )
 
 
@@ -60,12 +65,30 @@ def _is_free(context: Context, table: Table, changed: Changed) -> bool:
         return False
     if changed.verb == "DELETE":
         return not rules.children
+    if not _is_one_row(changed, rules):
+        return False
     held = {column.id for column in table.columns if column.name in _names(changed)}
     keyed = {column for columns in table.tags.values() for column in columns}
     names = {*rules.key_columns(), *(name for key in rules.foreign for name in key.columns)}
     if held & keyed or {fold(name) for name in names} & {fold(n) for n in _names(changed)}:
         return False
     return not rules.deciding and not judged_rows.indexes_expressions(context, table)
+
+
+def _is_one_row(changed: Changed, rules: constraint_check.Rules) -> bool:
+    """Whether a change meets one row at most. It gets another number, by which Python's changes
+    know that the row which they have read is not there any more; a second row would break the key
+    of the numbers.
+    """
+    keyed = {fold(name) for name in changed.keyed}
+    return any(key.columns and keyed.issuperset(map(fold, key.columns)) for key in rules.keys)
+
+
+def _numbered(text: str, parameter: int) -> str:
+    """The text of an UPDATE, with a number for the row that it changes."""
+    tokens = lexer.tokens(text)
+    at = next(t.end for t in tokens if t.token_type == TokenType.SET) + 1
+    return f"{text[:at]} row_id = ${parameter},{text[at:]}"
 
 
 def _names(changed: Changed) -> set[str]:

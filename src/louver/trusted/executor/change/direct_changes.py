@@ -375,6 +375,12 @@ def opening(context: Context) -> tuple[Any, list[Any]] | None:
     return None if direct is None or token is None else direct(token, 1)
 
 
+def numbers(context: Context) -> Any:
+    """Numbers for rows that are new, or become other ones."""
+    number = context.row_ids.take_one(context.catalog)
+    return context.state.cache(_Tables).numbers_of(context, number >> COUNTER_BITS)
+
+
 def counted_in(context: Context, table: Table) -> Any:
     """Where a table's rows are counted."""
     return context.state.cache(_Tables).of(context, table)

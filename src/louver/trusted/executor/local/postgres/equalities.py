@@ -89,7 +89,7 @@ _KINDS = {
     **dict.fromkeys(_WHOLE, "int"), **dict.fromkeys(_TEXTS, "str"),
 }  # fmt: skip
 #: Operators that tell equal values of these types, of whole numbers also of different ones.
-_EQUAL = {
+EQUAL = {
     **dict.fromkeys((94, 96, 410, 15, 416, 532, 533, 1862, 1868), _WHOLE),
     98: _TEXTS, 1054: (_CHAR,), 1752: (_NUMERIC,), 91: (16,), 1955: (17,), 1093: (1082,),
     2060: (1114,), 1320: (1184,), 2972: (2950,),
@@ -214,7 +214,7 @@ class _Reading:
     def _condition(self, part: Node) -> Condition:
         is_list = part.label == "SCALARARRAYOPEXPR"
         _require(part.label == "OPEXPR" or (is_list and part.word(":useOr") == "true"))
-        types = _EQUAL.get(part.number(":opno"))
+        types = EQUAL.get(part.number(":opno"))
         _require(types is not None)
         _require(part.number(":inputcollid") in (0, _DEFAULT, *_BY_BYTES))
         sides = _listed(part.nodes(":args"))

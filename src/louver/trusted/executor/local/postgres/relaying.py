@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from louver.trusted.executor.local.postgres import node_tree, passed
+from louver.trusted.executor.local.postgres import equalities, node_tree, passed, query_tree
 from louver.trusted.executor.local.postgres.called import CALLED, OPERATORS, RELATIONS, Called
 
 if TYPE_CHECKING:
@@ -32,14 +32,15 @@ class SetColumn:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a statement changes: by which verb, the table, the columns that it sets, and whether it
-    names no other table but in subqueries.
+    """What a statement changes: by which verb, the table, the columns that it sets, whether it
+    names no other table but in subqueries, and the columns of which it states the value.
     """
 
     verb: str
     table: tuple[str, str]
     columns: Sequence[SetColumn]
     is_alone: bool
+    keyed: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def passed_of(statements: PostgresStatements, sql: str) -> Passed | None:
     names = {int(oid): (schema, name) for oid, schema, name, *_ in relations}
     changed = None
     if judged.verb != "SELECT":
-        changed = _changed(statements, judged, whole, names)
+        changed = _changed(statements, judged, whole, names, tree)
         if changed is None:
             return None
     # As any session reads it.
@@ -105,16 +106,56 @@ def _are_fixed(
 
 def _changed(
     statements: PostgresStatements, judged: passed.Judged, whole: node_tree.Read,
-    names: dict[int, tuple[str, str]],
+    names: dict[int, tuple[str, str]], tree: str,
 ) -> Changed | None:  # fmt: skip
     if len(whole.written) != 1 or whole.locks:
         return None
     (target,) = whole.written
-    listed = ["{" + ",".join(map(str, items)) + "}" for items in ([target], judged.sets)]
-    rows = statements.binder.fetchall(_COLUMNS, listed)
+    rows = _columns(statements, target, judged.sets)
     if len(rows) != len(judged.sets) or target not in names:
         return None
     if not passed.are_stored({int(type_) for _, type_, *_ in rows}):
         return None
     columns = [SetColumn(name, longest, not required) for name, _, longest, required in rows]
-    return Changed(judged.verb, names[target], columns, judged.relations == 1)
+    keyed = _columns(statements, target, _equal(tree))
+    is_alone = judged.relations == 1
+    return Changed(
+        judged.verb, names[target], columns, is_alone, frozenset(row[0] for row in keyed)
+    )
+
+
+def _columns(
+    statements: PostgresStatements, table: int, numbers: Collection[int]
+) -> list[tuple[Any, ...]]:
+    listed = ["{" + ",".join(map(str, items)) + "}" for items in ([table], numbers)]
+    return statements.binder.fetchall(_COLUMNS, listed)
+
+
+def _equal(tree: str) -> set[int]:
+    """The numbers of the changed table's columns whose values the condition states."""
+    query = query_tree.parsed(tree)
+    source = None if query is None else query.node(":jointree")
+    whole = None if source is None else source.node(":quals")
+    if query is None or whole is None:
+        return set()
+    is_joined = whole.label == "BOOLEXPR" and whole.word(":boolop") == "and"
+    parts = (whole.nodes(":args") or []) if is_joined else [whole]
+    results = set()
+    for part in parts:
+        sides = part.nodes(":args") or []
+        if part.label != "OPEXPR" or part.number(":opno") not in equalities.EQUAL:
+            continue
+        for column, other in zip(sides, reversed(sides), strict=True):
+            is_own = column.word(":varno") == query.word(":resultRelation")
+            if column.label == "VAR" and is_own and _is_value(other):
+                results.add(column.number(":varattno"))
+    return results
+
+
+def _is_value(node: query_tree.Node) -> bool:
+    """Whether a node reads parameters and constants alone."""
+    if node.label in ("PARAM", "CONST"):
+        return True
+    inner = node.node(":arg")
+    items = [inner] if inner is not None else node.nodes(":args") or []
+    return node.label in ("RELABELTYPE", "FUNCEXPR") and bool(items) and all(map(_is_value, items))
