@@ -196,7 +196,7 @@ def test_which_take_the_short_way(
         ("INSERT INTO t VALUES (9, 'a', 1.5, 'today')", [], False),
         ("INSERT INTO t VALUES (10, 'a', 1.5)", [], False),
         ("INSERT INTO t VALUES (NULL, 'a', 1.5, NULL)", [], False),
-        ("INSERT INTO t VALUES (11, DEFAULT, 1.5, NULL)", [], False),
+        ("INSERT INTO t VALUES (11, DEFAULT, 1.5, NULL)", [], True),
         ("INSERT INTO t VALUES (12, 'a', 1.5, NULL) RETURNING a", [], False),
         ("INSERT INTO c VALUES (1)", [], False),
         ("INSERT INTO q (b) VALUES (1)", [], False),

@@ -39,7 +39,7 @@ pub(crate) struct PassedChange {
     checks: usize,
     /// Where the rows are counted that it removes.
     growth: Option<Py<Growth>>,
-    /// What the row that it changes is numbered from: whoever has read the old row finds it no more.
+    /// Numbers for the row that it changes: whoever has read the old one finds it no more.
     numbers: Option<Py<RowNumbers>>,
 }
 
