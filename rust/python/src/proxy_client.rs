@@ -228,7 +228,7 @@ impl Engine for Client {
         self.get_ready(statement);
         let mut done = self.run_direct(statement, values, formats);
         if done.is_none() && self.provided(statement) {
-            self.renew_way(&statement.handle);
+            self.renew_way(statement);
             done = self.run_direct(statement, values, formats);
         }
         self.is_direct = done.is_some();

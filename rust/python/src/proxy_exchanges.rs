@@ -1,7 +1,7 @@
 //! The statements of a change as they go to the server: in a transaction of their own, or in one
 //! that is open.
 
-use crate::proxy_growth::Growth;
+use crate::proxy_growth::{Growth, Mark};
 use crate::proxy_passes::CANCELLED;
 use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_transactions::Transaction;
@@ -46,10 +46,10 @@ impl On<'_> {
         }
     }
 
-    pub(crate) fn grow(&mut self, growth: &Growth, count: i64) {
+    pub(crate) fn grow(&mut self, growth: &Growth, count: i64, marks: &[Mark]) {
         match self {
-            Self::Alone => growth.add(count),
-            Self::Within(transaction) => transaction.grow(growth, count),
+            Self::Alone => growth.add(count, marks),
+            Self::Within(transaction) => transaction.grow(growth, count, marks),
         }
     }
 }

@@ -131,7 +131,7 @@ impl Pass {
         let mut steps = self.looked_at.guarded(session, guard, &mut within)?;
         steps.push(query);
         let sent = match &mut within {
-            Some(transaction) => transaction.relay(&steps, &results, 0)?,
+            Some(transaction) => transaction.relay(&steps, 0, &results, 0)?,
             None => {
                 let relay = Relay {
                     at: steps.len() - 1,

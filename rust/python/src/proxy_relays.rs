@@ -9,6 +9,9 @@ use crate::proxy_shown::Lacking;
 use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{described, Described};
 use crate::proxy_writes::Ran;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::Array;
 use louver_postgres::{Error, Relay, Reply, Step, Value};
 use louver_proxy::{Column, Outcome, Values};
 use pyo3::exceptions::PyValueError;
@@ -16,6 +19,9 @@ use pyo3::prelude::*;
 
 /// What a guard does whose statement had another outcome: a division by zero.
 const UNEXPECTED: &str = "22012";
+
+/// Fewer numbers than these are not begun with.
+const FEWEST: i64 = 256;
 
 /// text, char(n) and varchar.
 const TEXTS: [u32; 3] = [25, 1042, 1043];
@@ -39,16 +45,29 @@ pub(crate) struct PassedChange {
     checks: usize,
     /// Where the rows are counted that it removes.
     growth: Option<Py<Growth>>,
-    /// Numbers for the row that it changes: whoever has read the old one finds it no more.
-    numbers: Option<Py<RowNumbers>>,
+    numbers: Option<Renumbering>,
+}
+
+/// Numbers for the rows that it changes: whoever has read the old ones finds them no more. One row
+/// gets that of the last parameter. Of several each gets the next one of a setting, which begins
+/// and ends with these statements; the last one that there is is the last parameter then.
+struct Renumbering {
+    numbers: Py<RowNumbers>,
+    setting: Option<(String, String)>,
+}
+
+/// What the rows of one run are numbered with.
+struct Numbered {
+    first: i64,
+    count: i64,
 }
 
 #[pymethods]
 impl PassedChange {
     /// What begins its transaction and at last enters the session's token, a verb, the server's
     /// text, the types of its parameters and how long texts may be, its columns, how many more
-    /// check rows, where rows are counted that it removes, and numbers for the row that it changes,
-    /// one of which is its last parameter.
+    /// check rows, where rows are counted that it removes, and numbers for the rows that it changes,
+    /// of several with the statements that set the one before the first and show the last.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -61,7 +80,7 @@ impl PassedChange {
         columns: Option<Vec<(Described, bool)>>,
         checks: usize,
         growth: Option<Py<Growth>>,
-        numbers: Option<Py<RowNumbers>>,
+        numbers: Option<(Py<RowNumbers>, Option<(String, String)>)>,
     ) -> PyResult<Self> {
         let own = |(sql, values)| Ok((sql, Given::values(values)?));
         let mut opening = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
@@ -84,7 +103,7 @@ impl PassedChange {
             firm: shown,
             checks,
             growth,
-            numbers,
+            numbers: numbers.map(|(numbers, setting)| Renumbering { numbers, setting }),
         })
     }
 }
@@ -109,32 +128,66 @@ impl PassedChange {
         if self.is_too_long(values) {
             return Ran::Other;
         }
-        let mut bound = bound;
-        if let Some(numbers) = &self.numbers {
-            let Some(number) = numbers.get().take() else {
-                return Ran::Other;
-            };
-            bound.push(Value::Int8(number));
-        }
-        let statement = Step {
-            sql: &self.sql,
-            values: bound,
+        let numbered = match &self.numbers {
+            Some(renumbering) => match renumbering.begun() {
+                Some(numbered) => Some(numbered),
+                None => return Ran::Other,
+            },
+            None => None,
         };
         let mut wanted: Vec<i16> = columns.iter().map(|column| column.format).collect();
         wanted.extend(std::iter::repeat_n(1, self.checks));
-        let reply = match within {
-            Some(transaction) => self.run_within(statement, &wanted, transaction),
-            None => self.run_alone(statement, &wanted),
+        let (steps, behind) = self.steps(bound, numbered.as_ref());
+        let replies = match within {
+            Some(transaction) => self.run_within(steps, behind, &wanted, transaction),
+            None => self.run_alone(steps, behind, &wanted),
         };
-        match reply {
-            Ok(reply) => self.outcome(reply, columns),
+        let (replies, used) = match replies {
+            Ok(mut replies) => {
+                let last = if behind > 0 { replies.pop() } else { None };
+                (Ok(replies.pop()), last.map(number))
+            }
+            Err(Ran::Unsure) => return Ran::Unsure,
+            Err(ran) => (Err(ran), Some(None)),
+        };
+        if let (Some(renumbering), Some(numbered), Some(last)) = (&self.numbers, numbered, used) {
+            renumbering.end(&numbered, last);
+        }
+        match replies {
+            Ok(reply) => reply.map_or(Ran::Unsure, |reply| self.outcome(reply, columns)),
             Err(ran) => ran,
         }
     }
 
+    /// The statements of a run, and how many are behind the one that changes rows.
+    fn steps(&self, mut values: Vec<Value>, numbered: Option<&Numbered>) -> (Vec<Step<'_>>, usize) {
+        let setting = self.numbers.as_ref().and_then(|item| item.setting.as_ref());
+        let mut steps = Vec::new();
+        if let Some(numbered) = numbered {
+            let last = numbered.first + numbered.count - 1;
+            if let Some((set, _)) = setting {
+                let before = (numbered.first - 1).to_string();
+                steps.push(Step {
+                    sql: set,
+                    values: vec![Value::Text(before)],
+                });
+            }
+            values.push(Value::Int8(last));
+        }
+        steps.push(Step {
+            sql: &self.sql,
+            values,
+        });
+        steps.extend(setting.map(|(_, shown)| Step {
+            sql: shown,
+            values: Vec::new(),
+        }));
+        (steps, usize::from(setting.is_some()))
+    }
+
     /// What it cannot go on without.
     pub(crate) fn lacking(&self) -> Lacking<'_> {
-        let numbers = self.numbers.iter().any(|numbers| numbers.get().is_empty());
+        let numbers = self.numbers.iter().any(Renumbering::is_low);
         Lacking::of([].into_iter(), numbers, Vec::new())
     }
 
@@ -153,11 +206,17 @@ impl PassedChange {
         })
     }
 
-    fn run_alone(&self, statement: Step<'_>, formats: &[i16]) -> Result<Reply, Ran> {
+    fn run_alone(
+        &self,
+        own: Vec<Step<'_>>,
+        behind: usize,
+        formats: &[i16],
+    ) -> Result<Vec<Reply>, Ran> {
         let opening = self.opening.iter().chain([&self.token]);
         let mut steps: Vec<Step<'_>> = opening.map(step).collect();
-        let at = steps.len();
-        steps.push(statement);
+        let begun = steps.len();
+        let at = begun + own.len() - 1 - behind;
+        steps.extend(own);
         steps.push(Step {
             sql: "COMMIT",
             values: Vec::new(),
@@ -171,11 +230,11 @@ impl PassedChange {
         match session.relayed(&steps, relay, false).ok_or(Ran::Other)? {
             Ok(mut replies) => {
                 let is_kept = replies.pop().is_some_and(|reply| reply.tag == "COMMIT");
-                let reply = replies.pop().filter(|_| is_kept).ok_or(Ran::Other)?;
+                let reply = replies.get(at).filter(|_| is_kept).ok_or(Ran::Other)?;
                 if let Some(growth) = &self.growth {
-                    growth.get().add(-removed(&reply));
+                    growth.get().add(-removed(reply), &[]);
                 }
-                Ok(reply)
+                Ok(replies)
             }
             Err(error) if error.is_fatal() => Err(Ran::Unsure),
             Err(error) => {
@@ -190,7 +249,7 @@ impl PassedChange {
                     Error::Server(said) if said.code == CANCELLED => {
                         Ran::Done(Err(cancelled(said)))
                     }
-                    Error::Server(said) if said.code == UNEXPECTED && said.statement < at => {
+                    Error::Server(said) if said.code == UNEXPECTED && said.statement < begun => {
                         Ran::Stale
                     }
                     _ => Ran::Other,
@@ -201,23 +260,25 @@ impl PassedChange {
 
     fn run_within(
         &self,
-        statement: Step<'_>,
+        own: Vec<Step<'_>>,
+        behind: usize,
         formats: &[i16],
         transaction: &mut Transaction,
-    ) -> Result<Reply, Ran> {
+    ) -> Result<Vec<Reply>, Ran> {
         let token = (!transaction.entered).then(|| step(&self.token));
-        let steps: Vec<Step<'_>> = token.into_iter().chain([statement]).collect();
+        let steps: Vec<Step<'_>> = token.into_iter().chain(own).collect();
         match transaction
-            .relay(&steps, formats, self.checks)
+            .relay(&steps, behind, formats, self.checks)
             .ok_or(Ran::Other)?
         {
-            Ok(mut replies) => {
+            Ok(replies) => {
                 transaction.entered = true;
-                let reply = replies.pop().ok_or(Ran::Other)?;
+                let at = replies.len().checked_sub(1 + behind).ok_or(Ran::Other)?;
+                let reply = replies.get(at).ok_or(Ran::Other)?;
                 if let Some(growth) = &self.growth {
-                    transaction.grow(growth.get(), -removed(&reply));
+                    transaction.grow(growth.get(), -removed(reply), &[]);
                 }
-                Ok(reply)
+                Ok(replies)
             }
             Err(Error::Server(said)) if said.code == CANCELLED => {
                 Err(Ran::Done(Err(cancelled(&said))))
@@ -245,6 +306,42 @@ impl PassedChange {
             ends: reply.relayed.ends,
         }))
     }
+}
+
+impl Renumbering {
+    fn is_low(&self) -> bool {
+        let left = self.numbers.get().left();
+        left == 0 || (self.setting.is_some() && left < FEWEST)
+    }
+
+    /// Numbers for a run; None where there are too few.
+    fn begun(&self) -> Option<Numbered> {
+        if self.is_low() {
+            return None;
+        }
+        let (first, count) = match &self.setting {
+            Some(_) => self.numbers.get().take_all(),
+            None => (self.numbers.get().take()?, 1),
+        };
+        Some(Numbered { first, count })
+    }
+
+    /// Gives those back that a run of several rows has not used, of which this is the last one
+    /// that it has; None if it was undone.
+    fn end(&self, numbered: &Numbered, last: Option<i64>) {
+        let Numbered { first, count } = *numbered;
+        let used = last.map_or(0, |last| last - first + 1);
+        if self.setting.is_some() && (0..=count).contains(&used) {
+            self.numbers.get().give_back(first + used, count - used);
+        }
+    }
+}
+
+/// The number that the last row got, as the server shows it behind the change.
+fn number(reply: Reply) -> Option<i64> {
+    let (_, columns) = reply.rows.finish();
+    let shown = columns.first()?.as_primitive_opt::<Int64Type>()?;
+    (shown.len() == 1 && shown.is_valid(0)).then(|| shown.value(0))
 }
 
 fn removed(reply: &Reply) -> i64 {

@@ -2,6 +2,7 @@
 //! the one that is deleted.
 
 use crate::ffi::PyType;
+use crate::proxy_growth::Mark;
 use crate::proxy_passes::in_formats;
 use crate::proxy_values::{described, Described};
 use crate::raw::Raw;
@@ -39,10 +40,12 @@ pub(crate) struct Changed {
     pub(crate) row: Option<Printed>,
 }
 
-/// What a change is to do: the values of its statement, and what is given back of its row.
+/// What a change is to do: the values of its statement, what is given back of its row, and marks of
+/// values that are new to their columns.
 pub(crate) struct Decided {
     pub(crate) values: Vec<Value>,
     pub(crate) row: Option<Printed>,
+    pub(crate) marks: Vec<Mark>,
 }
 
 #[pymethods]

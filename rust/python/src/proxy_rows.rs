@@ -5,7 +5,7 @@ use crate::ffi::PyType;
 use crate::keyring::KeyRing;
 use crate::look_ups::{uuid, LookUp};
 use crate::postgres_replies::Reply;
-use crate::proxy_growth::RowNumbers;
+use crate::proxy_growth::{Growth, Mark, RowNumbers};
 use crate::proxy_sequences::SequenceNumbers;
 use crate::proxy_shown::{Counted, GivenReserve, Opens, Unrecorded};
 use crate::proxy_sources::{GivenSource, Sources};
@@ -22,7 +22,6 @@ use louver_proxy::Disclosed;
 use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::collections::HashSet;
 
 /// How a change finds the rows that have certain keys, and what that shows the server.
 #[pyclass(frozen, module = "louver._rust.proxy")]
@@ -141,9 +140,11 @@ impl Chosen {
     }
 }
 
-/// What is known of a column's values: whether NULL is among them, least and largest, and the marks
-/// of all, where they are few.
-type Bounds = (bool, Option<(i128, i128)>, Option<HashSet<String>>);
+/// What is known of a column's values: whether NULL is among them, least and largest.
+type Bounds = (bool, Option<(i128, i128)>);
+
+/// The values of a row, and the marks of those that are new to their columns.
+pub(crate) type MadeRow = (Vec<Raw>, Vec<Mark>);
 
 /// How a new row is made and sealed.
 #[pyclass(frozen, module = "louver._rust.proxy")]
@@ -212,19 +213,21 @@ impl NewRow {
         take(&self.terms, &self.types, given)
     }
 
-    /// The values of the row that replaces an old one, or of a new one.
-    pub(crate) fn row(&self, old: Option<&[Raw]>, given: &Given<'_>) -> Result<Vec<Raw>, Unmade> {
+    /// The row that replaces an old one, or a new one, of a table of which this much is known.
+    pub(crate) fn row(
+        &self,
+        old: Option<&[Raw]>,
+        given: &Given<'_>,
+        growth: &Growth,
+    ) -> Result<MadeRow, Unmade> {
         let nothing = vec![Raw::Null; self.bounds.len()];
         let row = changed(&self.terms, old.unwrap_or(&nothing), given);
         let row = row.filter(|row| row.len() == self.bounds.len());
         let row = row.ok_or(Unmade::Values)?;
-        let mut known = row.iter().zip(self.types.iter().zip(&self.bounds));
-        let fits = known.all(|(value, (type_, bounds))| is_within(value, type_, bounds));
-        if fits {
-            Ok(row)
-        } else {
-            Err(Unmade::Values)
-        }
+        let mut known = row.iter().zip(&self.bounds);
+        let fits = known.all(|(value, bounds)| is_within(value, bounds));
+        let marks = growth.marks(&row, &self.types).filter(|_| fits);
+        Ok((row, marks.ok_or(Unmade::Values)?))
     }
 
     /// The same as it is sent.
@@ -247,15 +250,9 @@ impl NewRow {
     }
 }
 
-fn is_within(value: &Raw, type_: &DataType, (has_null, limits, seen): &Bounds) -> bool {
+fn is_within(value: &Raw, (has_null, limits): &Bounds) -> bool {
     if *value == Raw::Null {
         return *has_null;
-    }
-    if let Some(seen) = seen {
-        let mark = value.mark(type_);
-        if !mark.is_some_and(|mark| seen.contains(&mark)) {
-            return false;
-        }
     }
     match (value, limits) {
         (Raw::Whole(value), Some((least, most))) => (least..=most).contains(&value),

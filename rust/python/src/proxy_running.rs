@@ -14,9 +14,10 @@ use pyo3::types::PyBytes;
 /// Of so many statements of a transaction it is looked for what runs them, when it has ended.
 const MOST_RAN: usize = 128;
 
-/// A statement is planned with its first run, and what opens its rows is known with its second.
-/// Behind so many it is looked for what runs it less and less often.
-pub(crate) const RUNS: u32 = 3;
+/// What touches no ENC column may be known before it first runs; others are planned with their
+/// first run, and what opens their rows is known with the second. Behind so many looks they become
+/// fewer and fewer.
+pub(crate) const RUNS: u32 = 4;
 
 impl Client {
     fn is_valid(&self, known: &Known) -> bool {
@@ -109,7 +110,7 @@ impl Client {
         if statement.kind == Kind::Begins && self.status() == b'I' {
             self.get_numbers();
         }
-        self.renew_way(&statement.handle);
+        self.renew_way(statement);
     }
 
     fn get_numbers(&mut self) {
@@ -197,14 +198,16 @@ impl Client {
         }
     }
 
-    /// What has run a statement before the catalog, or a setting, became another one is made anew.
-    pub(crate) fn renew_way(&self, handle: &Handle) {
-        let is_behind = {
-            let known = handle.known();
-            known.way.is_some() && known.generation != self.generation
+    /// What has run a statement before the catalog, or a setting, became another one is made anew,
+    /// and so is that of one with parameters that has not run yet.
+    pub(crate) fn renew_way(&self, statement: &Statement<Handle>) {
+        let is_to_be = {
+            let known = statement.handle.known();
+            let is_new = known.runs == 0 && !statement.parameters.is_empty();
+            known.generation != self.generation && (known.way.is_some() || is_new)
         };
-        if is_behind && self.status == b'I' {
-            self.learn_way(handle);
+        if is_to_be && self.status == b'I' && statement.kind == Kind::Other {
+            self.learn_way(&statement.handle);
         }
     }
 

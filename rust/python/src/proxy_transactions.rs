@@ -3,7 +3,7 @@
 
 use crate::postgres::Session;
 use crate::postgres_values::Given;
-use crate::proxy_growth::Growth;
+use crate::proxy_growth::{Growth, Mark};
 use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_statements::Handle;
 use louver_postgres::{Error, Look, Relay, Reply, Step, Value};
@@ -96,11 +96,17 @@ pub(crate) struct Transaction {
     pub(crate) moment: Option<i64>,
     done: Vec<Done>,
     bytes: usize,
-    /// How many rows of each table it has added or removed.
-    grown: Vec<(Growth, i64)>,
+    grown: Vec<Grown>,
     /// Where sequences stood before it first drew from them.
     drawn: Vec<(SequenceNumbers, Block)>,
     hashes: RandomState,
+}
+
+/// How many rows of a table were added or removed, and marks of values that are new.
+struct Grown {
+    growth: Growth,
+    count: i64,
+    marks: Vec<Mark>,
 }
 
 impl Transaction {
@@ -148,16 +154,17 @@ impl Transaction {
         })
     }
 
-    /// The same, but that the rows of the last statement are relayed in these formats, without
-    /// the last columns of theirs that are `hidden`.
+    /// The same, but that the rows of the statement with so many `behind` it are relayed in these
+    /// formats, without the last columns of theirs that are `hidden`.
     pub(crate) fn relay(
         &mut self,
         steps: &[Step<'_>],
+        behind: usize,
         formats: &[i16],
         hidden: usize,
     ) -> Option<Result<Vec<Reply>, Error>> {
         self.send(steps, |session, steps, begun| {
-            let at = steps.len().saturating_sub(1);
+            let at = steps.len().saturating_sub(1 + behind);
             let relay = Relay {
                 at,
                 formats,
@@ -197,8 +204,8 @@ impl Transaction {
 
     /// Whether one more row may be added to a table.
     pub(crate) fn has_room(&self, growth: &Growth) -> bool {
-        let known = self.grown.iter().find(|(other, _)| other.is(growth));
-        growth.has_room(known.map_or(0, |item| item.1))
+        let known = self.grown.iter().find(|grown| grown.growth.is(growth));
+        growth.has_room(known.map_or(0, |grown| grown.count))
     }
 
     /// It draws numbers of a sequence that stood there.
@@ -213,11 +220,22 @@ impl Transaction {
         &self.drawn
     }
 
-    /// So many rows more, once it is committed.
-    pub(crate) fn grow(&mut self, growth: &Growth, count: i64) {
-        match self.grown.iter_mut().find(|(other, _)| other.is(growth)) {
-            Some(known) => known.1 += count,
-            None => self.grown.push((growth.clone(), count)),
+    /// So many rows more, with such marks, once it is committed.
+    pub(crate) fn grow(&mut self, growth: &Growth, count: i64, marks: &[Mark]) {
+        if count == 0 && marks.is_empty() {
+            return;
+        }
+        let known = self.grown.iter_mut();
+        match known.into_iter().find(|grown| grown.growth.is(growth)) {
+            Some(known) => {
+                known.count += count;
+                known.marks.extend_from_slice(marks);
+            }
+            None => self.grown.push(Grown {
+                growth: growth.clone(),
+                count,
+                marks: marks.to_vec(),
+            }),
         }
     }
 
@@ -361,8 +379,8 @@ impl Transaction {
                 return Err(None);
             }
         }
-        for (growth, count) in &self.grown {
-            growth.add(*count);
+        for grown in &self.grown {
+            grown.growth.add(grown.count, &grown.marks);
         }
         Ok(!self.grown.is_empty())
     }

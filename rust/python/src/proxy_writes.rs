@@ -278,7 +278,9 @@ impl Write {
         if !on.has_room(self.growth.get()) {
             return Err(Stop::Other);
         }
-        let row = new_row.row(None, &job.given).map_err(unmade)?;
+        let growth = self.growth.get();
+        let made = new_row.row(None, &job.given, growth);
+        let (row, marks) = made.map_err(unmade)?;
         let printed = self.printed(&row, job)?;
         let sealed = new_row.sealed(self.ring.get(), self.epochs.get(), &row);
         let step = Step {
@@ -286,7 +288,7 @@ impl Write {
             values: sealed.map_err(unmade)?.values,
         };
         self.exchange(on, step, (true, true), look)?;
-        on.grow(self.growth.get(), 1);
+        on.grow(growth, 1, &marks);
         Ok(Changed {
             count: 1,
             row: printed,
@@ -327,9 +329,8 @@ impl Write {
             values: decided.values,
         };
         self.exchange(on, last, (false, true), look)?;
-        if new_row.is_none() {
-            on.grow(self.growth.get(), -1);
-        }
+        let count = if new_row.is_none() { -1 } else { 0 };
+        on.grow(self.growth.get(), count, &decided.marks);
         Ok(Changed {
             count: 1,
             row: decided.row,
@@ -355,18 +356,19 @@ impl Write {
         if !chosen.records_touched() {
             return Err(Stop::Other);
         }
-        let (mut values, row) = match new_row {
+        let (mut values, row, marks) = match new_row {
             Some(new_row) => {
-                let row = new_row.row(Some(&old), &job.given).map_err(unmade)?;
+                let made = new_row.row(Some(&old), &job.given, self.growth.get());
+                let (row, marks) = made.map_err(unmade)?;
                 let printed = self.printed(&row, job)?;
                 let sealed = new_row.sealed(ring, epochs, &row);
-                (sealed.map_err(unmade)?.values, printed)
+                (sealed.map_err(unmade)?.values, printed, marks)
             }
-            None => (Vec::new(), self.printed(&old, job)?),
+            None => (Vec::new(), self.printed(&old, job)?, Vec::new()),
         };
         // It must be one row still.
         values.extend([Value::Int8(number), Value::Int8(1)]);
-        Ok(Some(Decided { values, row }))
+        Ok(Some(Decided { values, row, marks }))
     }
 
     /// What is given back of a row, before anything is sent of it.

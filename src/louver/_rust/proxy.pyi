@@ -103,7 +103,7 @@ class PassedChange:
         columns: Sequence[tuple[tuple[str, int, int, int, int, int, int], bool]] | None,
         checks: int,
         growth: Growth | None,
-        numbers: RowNumbers | None,
+        numbers: tuple[RowNumbers, tuple[str, str] | None] | None,
     ) -> PassedChange: ...
 
 @final
@@ -135,7 +135,8 @@ class SequenceNumbers:
 class Growth:
     def __new__(cls) -> Growth: ...
     def begin(self, room: int) -> None: ...
-    def taken(self) -> int: ...
+    def know(self, seen: Sequence[frozenset[str] | None]) -> None: ...
+    def taken(self) -> tuple[int, list[tuple[int, str]]]: ...
 
 @final
 class Chosen:
@@ -156,7 +157,7 @@ class NewRow:
         cls,
         terms: Sequence[Any],
         types: Sequence[Any],
-        bounds: Sequence[tuple[bool, tuple[int, int] | None, frozenset[str] | None]],
+        bounds: Sequence[tuple[bool, tuple[int, int] | None]],
         form: RowForm,
         places: tuple[Sequence[int], Sequence[int]],
         numbers: RowNumbers,

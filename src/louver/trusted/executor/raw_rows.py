@@ -108,25 +108,29 @@ def fits(parts: Parts, table: Table, values: Sequence[object]) -> bool:
 
 def _is_within(column: Column, value: object) -> bool:
     """See `server_rows._is_within`."""
-    has_null, limits, seen = bounds(column)
+    has_null, limits = bounds(column)
     if value is None:
         return has_null
-    if seen is not None and not cardinality.has_seen(column, value):
+    if seen(column) is not None and not cardinality.has_seen(column, value):
         return False
     return limits is None or (type(value) is int and limits[0] <= value <= limits[1])
 
 
-def bounds(column: Column) -> tuple[bool, tuple[int, int] | None, frozenset[str] | None]:
+def seen(column: Column) -> frozenset[str] | None:
+    """The marks of a column's values, where it has few."""
+    return frozenset(column.seen) if column.encrypted and column.seen != [MANY] else None
+
+
+def bounds(column: Column) -> tuple[bool, tuple[int, int] | None]:
     """Whether NULL adds nothing to what is known of a column; least and largest raw value that do
-    not, of a type that has such; and the marks of its values, where it has few.
+    not, of a type that has such.
     """
-    seen = frozenset(column.seen) if column.encrypted and column.seen != [MANY] else None
     if not can_share(column.type):
-        return column.has_null, None, seen
+        return column.has_null, None
     least, most = column.minimum, column.maximum
     if least is None or most is None:
-        return column.has_null and not column.encrypted, (1, 0), seen
-    return column.has_null, (least, most), seen
+        return column.has_null and not column.encrypted, (1, 0)
+    return column.has_null, (least, most)
 
 
 def append(parts: Parts, table: Table, row: RawRow) -> bool:

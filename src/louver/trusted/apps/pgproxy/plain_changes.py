@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlglot.tokens import TokenType
 
+from louver import errors
 from louver.names import fold
 from louver.trusted.apps.pgproxy import relayed_texts
 from louver.trusted.apps.pgproxy.described import Prepared
@@ -24,6 +25,11 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.types import decimal_scale, shifted
+
+#: What shows the last number that a row got, the next one, and what sets that before the first.
+_LAST = "pg_catalog.current_setting('louver.row_id')"
+_NEXT = f"pg_catalog.set_config('louver.row_id', ({_LAST}::bigint + 1)::text, true)::bigint"
+_SETTING = ("SELECT pg_catalog.set_config('louver.row_id', $1, true)", f"SELECT {_LAST}::bigint")
 
 
 def of(
@@ -45,8 +51,13 @@ def of(
         return None
     columns, text, numbers = prepared.columns, passed.text, None
     if changed.verb == "UPDATE":
-        numbers = direct_changes.numbers(context)
-        text = _numbered(text, len(parameters) + 1)
+        is_one = _is_one_row(changed, constraint_check.rules(context, table))
+        if not is_one and not changed.is_alone:
+            return None
+        last = f"${len(parameters) + 1}"
+        text = _numbered(text, last if is_one else _NEXT)
+        checks += [] if is_one else [f"row_id <= {last}"]
+        numbers = (direct_changes.numbers(context), None if is_one else _SETTING)
     if checks:
         # Names are of the only table, whose new rows they mean there.
         text += f"{' RETURNING' if columns is None else ','} 1 / ({' AND '.join(checks)})::integer"
@@ -65,8 +76,6 @@ def _is_free(context: Context, table: Table, changed: Changed) -> bool:
         return False
     if changed.verb == "DELETE":
         return not rules.children
-    if not _is_one_row(changed, rules):
-        return False
     held = {column.id for column in table.columns if column.name in _names(changed)}
     keyed = {column for columns in table.tags.values() for column in columns}
     names = {*rules.key_columns(), *(name for key in rules.foreign for name in key.columns)}
@@ -76,19 +85,18 @@ def _is_free(context: Context, table: Table, changed: Changed) -> bool:
 
 
 def _is_one_row(changed: Changed, rules: constraint_check.Rules) -> bool:
-    """Whether a change meets one row at most. It gets another number, by which Python's changes
-    know that the row which they have read is not there any more; a second row would break the key
-    of the numbers.
-    """
+    """Whether a change meets one row at most: it states the values of a key."""
     keyed = {fold(name) for name in changed.keyed}
     return any(key.columns and keyed.issuperset(map(fold, key.columns)) for key in rules.keys)
 
 
-def _numbered(text: str, parameter: int) -> str:
-    """The text of an UPDATE, with a number for the row that it changes."""
+def _numbered(text: str, number: str) -> str:
+    """The text of an UPDATE, with a number for each row that it changes, by which Python's changes
+    know that a row which they have read is not there any more.
+    """
     tokens = lexer.tokens(text)
     at = next(t.end for t in tokens if t.token_type == TokenType.SET) + 1
-    return f"{text[:at]} row_id = ${parameter},{text[at:]}"
+    return f"{text[:at]} row_id = {number},{text[at:]}"
 
 
 def _names(changed: Changed) -> set[str]:
@@ -96,11 +104,15 @@ def _names(changed: Changed) -> set[str]:
 
 
 def _may_flow(context: Context, prepared: Prepared, table: Table) -> bool:
-    """Whether the change has run, and shows nothing by what it depends on."""
+    """Whether the change may be, and shows nothing by what it depends on."""
     (text,) = lexer.split(prepared.sql)
-    words = statement_parts.Words(text.plain, lexer.tokens(text.plain), ())
-    verdict = flow.verdict(context, words, table)
-    return verdict is not None and not verdict.leaks and not verdict.all_met
+    nothing = (None,) * len(text.parameters)
+    words = statement_parts.Words(text.plain, lexer.tokens(text.plain), nothing)
+    try:
+        verdict = flow.judged(context, words, table)
+    except errors.Error:
+        return False
+    return not verdict.leaks and not verdict.all_met
 
 
 def _checks(table: Table, changed: Sequence[SetColumn]) -> list[str] | None:
@@ -110,7 +122,7 @@ def _checks(table: Table, changed: Sequence[SetColumn]) -> list[str] | None:
         column = next((c for c in table.columns if c.name == item.name), None)
         if column is None:
             return None
-        has_null, limits, _ = raw_rows.bounds(column)
+        has_null, limits = raw_rows.bounds(column)
         name = '"' + item.name.replace('"', '""') + '"'
         conditions = [] if limits is None else [_within(column, name, limits)]
         if item.longest >= 0:

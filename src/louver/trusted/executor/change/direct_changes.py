@@ -45,6 +45,8 @@ class _Tables:
 
     numbers: Any = field(default_factory=lambda: native.module().proxy.RowNumbers())
     growth: dict[int, Any] = field(default_factory=dict)
+    #: of each table there the ids of its columns, by the places that it knows them by
+    columns: dict[int, list[int]] = field(default_factory=dict)
     _epoch: int = -1
 
     def numbers_of(self, context: Context, epoch: int) -> Any:
@@ -68,24 +70,29 @@ class _Tables:
         growth = self.growth.get(table.id)
         if growth is None:
             growth = self.growth[table.id] = native.module().proxy.Growth()
-        self._begin(context, table, growth)
+        self._take_over(context, table, growth)
+        growth.know([raw_rows.seen(column) for column in table.columns])
+        self.columns[table.id] = [column.id for column in table.columns]
         return growth
 
     def count(self, context: Context) -> None:
         """Take over how many rows were added and removed."""
         for table in context.catalog.tables.values():
             growth = self.growth.get(table.id)
-            if growth is None:
-                continue
-            count = growth.taken()
-            if count:
-                context.state.growth.add(table, count)
-                context.state.growth.committed()
-                table.kept_complete |= count > 0 and not table.kept
-            self._begin(context, table, growth)
+            if growth is not None:
+                self._take_over(context, table, growth)
 
-    @staticmethod
-    def _begin(context: Context, table: Table, growth: Any) -> None:
+    def _take_over(self, context: Context, table: Table, growth: Any) -> None:
+        count, marks = growth.taken()
+        known = {column.id: column for column in table.columns}
+        for position, mark in marks:
+            column = known.get(self.columns[table.id][position])
+            if column is not None:
+                column.see([mark])
+        if count:
+            context.state.growth.add(table, count)
+            context.state.growth.committed()
+            table.kept_complete |= count > 0 and not table.kept
         noted = context.state.growth.noted.get(table.id, table.row_count)
         growth.begin((1 << noted.bit_length()) - 1 - table.row_count)
 
