@@ -18,7 +18,7 @@ from louver.trusted.apps.pgproxy import (
     selecting,
 )
 from louver.trusted.apps.pgproxy.described import Prepared
-from louver.trusted.executor import dispatch, equal_rows, reading_again, repeated
+from louver.trusted.executor import carried, dispatch, equal_rows, reading_again, repeated
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Ledger
@@ -53,14 +53,15 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     # Each placeholder is one value, in the order of Bind.
     if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):
         return None
-    if isinstance(known.form, reading_again.Reader):
-        return reading.of(context, wire, prepared, known.form)
-    if isinstance(known.form, equal_rows.EqualRows):
-        return selecting.of(context, wire, prepared, known.form)
+    form = carried.carried(context, known.form)
+    if isinstance(form, reading_again.Reader):
+        return reading.of(context, wire, prepared, form)
+    if isinstance(form, equal_rows.EqualRows):
+        return selecting.of(context, wire, prepared, form)
     shown = [(column, wire.is_printed(column[3])) for column in prepared.columns or ()]
     if prepared.columns and any(wire.holds_numbers(column[3]) for column in prepared.columns):
         return None
-    change = direct_changes.of(context, known.flow[0], known.form, prepared.parameters, shown)
+    change = direct_changes.of(context, known.flow[0], form, prepared.parameters, shown)
     return None if change is None else change.write
 
 
