@@ -114,9 +114,13 @@ def rules(context: Context, table: Table) -> Rules:
     return _checked_now(context, table, known) if context.state.deferred else known
 
 
+def declared(context: Context) -> int:
+    """Another number, most probably, when another object is declared, or in another way."""
+    return hash(tuple([o.sql for o in context.catalog.objects if o.kind != "SEQUENCE"]))
+
+
 def _whole(context: Context, table: Table) -> Rules:
-    memory = context.state.cache(_Memory)
-    schema = hash(tuple([o.sql for o in context.catalog.objects if o.kind != "SEQUENCE"]))
+    memory, schema = context.state.cache(_Memory), declared(context)
     if memory.schema != schema:
         memory.schema, memory.rules, memory.keys = schema, {}, {}
     known = memory.rules.get(table.key)

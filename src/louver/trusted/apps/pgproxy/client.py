@@ -224,6 +224,7 @@ class Client(Copies, Timing):
         if defines:
             # What was defined in a transaction that is undone may be numbered as before.
             self._generation += 1
+            self._wire.trees.forget()
             self._describing.forget()
         open_still = self._context.in_transaction
         self._has_set = open_still and (self._has_set or sets)

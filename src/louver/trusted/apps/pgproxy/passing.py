@@ -7,12 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from louver import errors
 from louver.names import keyword
 from louver.trusted.apps.pgproxy import plain_changes, relayed_texts
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.local.postgres.statements import PostgresStatements
 from louver.trusted.executor.local.postgres.wire import Wire
 from louver.trusted.vault import native
 from louver.trusted.vault.catalog import Table
@@ -25,16 +23,10 @@ _NUMERIC = 1700
 
 def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     """What relays the rows of a query; None where only Python runs it."""
-    statements = context.local.statements
-    if not isinstance(statements, PostgresStatements):
-        return None
     word = keyword(prepared.tokens[0].text)
     if word not in ("SELECT", "UPDATE", "DELETE") or context.has_temporary:
         return None
-    try:
-        passed = statements.passed(prepared.sql)
-    except errors.Error:
-        return None
+    passed = wire.trees.passed(prepared.sql)
     if passed is None:
         return None
     types = _parameters(prepared.parameters, passed.types)

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from louver import errors
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor import direct, equal_rows
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Ledger
-from louver.trusted.executor.local.postgres.statements import PostgresStatements
 from louver.trusted.executor.local.postgres.wire import Wire
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import native
@@ -20,18 +18,15 @@ from louver.wire import control
 
 def of(context: Context, wire: Wire, prepared: Prepared, noted: equal_rows.EqualRows) -> Any | None:
     """What reads the rows of a query; None where only Python does."""
-    send, statements = getattr(context.engine, "direct", None), context.local.statements
+    send = getattr(context.engine, "direct", None)
     if noted.catalog is not context.catalog or send is None or prepared.columns is None:
         return None
     ledger = context.ledger
-    if not isinstance(statements, PostgresStatements) or not isinstance(ledger, Ledger):
+    if not isinstance(ledger, Ledger):
         return None
     if any(wire.holds_numbers(column[3]) for column in prepared.columns):
         return None
-    try:
-        query = statements.equalities(prepared.sql)
-    except errors.Error:
-        return None
+    query = wire.trees.equalities(prepared.sql)
     if query is None or len(query.shown) != len(prepared.columns):
         return None
     read = equal_rows.prepared(context, noted, query, prepared.parameters)

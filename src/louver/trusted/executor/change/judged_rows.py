@@ -183,13 +183,25 @@ def kinds_of(context: Context, table: Table) -> dict[str, Kind]:
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
+@dataclass(slots=True)
+class _Indexed:
+    """The tables of which expressions are indexed, under what is declared."""
+
+    declared: int | None = None
+    tables: frozenset[tuple[str, str]] = frozenset()
+
+
 def indexes_expressions(context: Context, table: Table) -> bool:
     """Whether an index of the table computes something of each row, which may fail."""
-    return any(
-        _OF_COLUMNS.fullmatch(index.sql) is None
-        for index in context.local.schema.indexes()
-        if (fold(index.schema), fold(index.table)) == tuple(map(fold, table.key))
-    )
+    known, declared = context.state.cache(_Indexed), constraint_check.declared(context)
+    if known.declared != declared:
+        known.declared = declared
+        known.tables = frozenset(
+            (fold(index.schema), fold(index.table))
+            for index in context.local.schema.indexes()
+            if _OF_COLUMNS.fullmatch(index.sql) is None
+        )
+    return (fold(table.key[0]), fold(table.key[1])) in known.tables
 
 
 def is_simple(item: constant_rows.Item, *, is_text: bool = False) -> bool:

@@ -17,6 +17,7 @@ from louver.trusted.executor.local.postgres import values
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
 from louver.trusted.executor.local.postgres.failures import translated
+from louver.trusted.executor.local.postgres.known_trees import KnownTrees
 from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Wire:
         """Of a session's local engine; `serve.language` for another than PostgreSQL."""
         if not isinstance(local, PostgresLocalEngine):
             raise errors.make("serve.language", language=local.dialect.name)
-        self._local = local
+        self._local, self.trees = local, KnownTrees(local)
         self._lengths: dict[int, int] = {}
         self._firm: set[int] | None = None
         self._forms: tuple[int, numbered.Forms] | None = None
