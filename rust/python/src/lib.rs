@@ -24,6 +24,7 @@ mod postgres_values;
 mod proxy;
 mod proxy_client;
 mod proxy_constants;
+mod proxy_done;
 mod proxy_exchanges;
 mod proxy_finish;
 mod proxy_growth;

@@ -227,7 +227,7 @@ impl Engine for Client {
     ) -> Done<Outcome> {
         self.get_ready(statement);
         let mut done = self.run_direct(statement, values, formats);
-        if done.is_none() && self.provided(statement) {
+        if done.is_none() && (self.provided(statement) || self.began_again()) {
             self.renew_way(statement);
             done = self.run_direct(statement, values, formats);
         }

@@ -20,7 +20,7 @@ const MOST_RAN: usize = 128;
 pub(crate) const RUNS: u32 = 4;
 
 impl Client {
-    fn is_valid(&self, known: &Known) -> bool {
+    pub(crate) fn is_valid(&self, known: &Known) -> bool {
         known.generation == self.generation && (self.status == b'I' || self.within.is_some())
     }
 
@@ -201,13 +201,19 @@ impl Client {
     /// What has run a statement before the catalog, or a setting, became another one is made anew,
     /// and so is that of one with parameters that has not run yet.
     pub(crate) fn renew_way(&self, statement: &Statement<Handle>) {
+        let learns = statement.kind == Kind::Other && !statement.parameters.is_empty();
+        self.renew(&statement.handle, learns);
+    }
+
+    /// The same of a statement that `learns` before it first runs, or does not.
+    pub(crate) fn renew(&self, handle: &Handle, learns: bool) {
         let is_to_be = {
-            let known = statement.handle.known();
-            let is_new = known.runs == 0 && !statement.parameters.is_empty();
+            let known = handle.known();
+            let is_new = known.runs == 0 && learns;
             known.generation != self.generation && (known.way.is_some() || is_new)
         };
-        if is_to_be && self.status == b'I' && statement.kind == Kind::Other {
-            self.learn_way(&statement.handle);
+        if is_to_be && self.status == b'I' {
+            self.learn_way(handle);
         }
     }
 

@@ -3,18 +3,21 @@
 
 use crate::postgres::Session;
 use crate::postgres_values::Given;
+use crate::proxy_done::{Done, Fingerprint};
 use crate::proxy_growth::{Growth, Mark};
 use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_statements::Handle;
 use louver_postgres::{Error, Look, Relay, Reply, Step, Value};
 use louver_proxy::{Outcome, Values};
 use pyo3::prelude::*;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 use std::sync::Arc;
 
 /// What a transaction has done is remembered up to so many statements and bytes.
 const MOST_STATEMENTS: usize = 4_096;
 const DEADLOCK: &str = "40P01";
+/// What a guard does whose statement had another outcome: a division by zero.
+const UNEXPECTED: &str = "22012";
 const MOST_BYTES: usize = 8 << 20;
 
 /// A statement that begins such transactions, as Python has judged it.
@@ -61,22 +64,6 @@ impl Begin {
     }
 }
 
-/// A statement that was run, with its values and what came of it.
-pub(crate) struct Done {
-    pub(crate) handle: Handle,
-    pub(crate) values: Values,
-    pub(crate) formats: Vec<i16>,
-    outcome: Fingerprint,
-}
-
-/// What a statement gave, without the order of its rows.
-#[derive(Debug, PartialEq, Eq)]
-struct Fingerprint {
-    tag: String,
-    rows: usize,
-    sum: u64,
-}
-
 /// An open transaction.
 pub(crate) struct Transaction {
     begin: Handle,
@@ -88,6 +75,8 @@ pub(crate) struct Transaction {
     /// Whether what was done is to be done again.
     lost: bool,
     deadlocked: bool,
+    /// Whether its guard has failed: the catalog has another version.
+    stale: bool,
     /// Whether Python takes over from it for what is not known yet, and will be.
     pub(crate) excused: bool,
     /// Whether it can only be undone.
@@ -119,6 +108,7 @@ impl Transaction {
             entered: false,
             lost: false,
             deadlocked: false,
+            stale: false,
             excused: false,
             failed: false,
             moment: None,
@@ -180,6 +170,11 @@ impl Transaction {
         call: impl FnOnce(&Session, &[Step<'_>], bool) -> Option<Result<Vec<Reply>, Error>>,
     ) -> Option<Result<Vec<Reply>, Error>> {
         let session = self.opening.session.get();
+        let guard = if self.begun {
+            0
+        } else {
+            self.opening.steps.len()
+        };
         let sent = if self.begun {
             call(session, steps, true)
         } else {
@@ -194,7 +189,10 @@ impl Transaction {
             Some(Ok(_)) => self.begun = true,
             Some(Err(error)) => {
                 (self.begun, self.lost) = (true, true);
-                self.deadlocked = matches!(error, Error::Server(said) if said.code == DEADLOCK);
+                if let Error::Server(said) = error {
+                    self.deadlocked = said.code == DEADLOCK;
+                    self.stale = said.code == UNEXPECTED && said.statement == guard;
+                }
                 self.undo();
             }
             None => {}
@@ -272,6 +270,17 @@ impl Transaction {
         self.deadlocked
     }
 
+    /// Whether it can begin again, under the newest catalog.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale && self.done.is_empty() && !self.failed
+    }
+
+    /// Nothing was done in it: it begins as the statement that began it does now.
+    pub(crate) fn begin_again(&mut self, begin: &Begin) {
+        self.opening = Arc::clone(&begin.opening);
+        (self.lost, self.stale) = (false, false);
+    }
+
     /// Whether the server has undone it.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost
@@ -294,7 +303,7 @@ impl Transaction {
     ) {
         let given = values.values.iter().flatten().map(bytes::Bytes::len);
         self.bytes += given.sum::<usize>() + 64;
-        let outcome = self.fingerprint(outcome);
+        let outcome = Fingerprint::of(outcome, &self.hashes);
         self.done.push(Done {
             handle: handle.clone(),
             values: values.clone(),
@@ -310,40 +319,7 @@ impl Transaction {
 
     /// Whether a statement that is done again gives what it gave.
     pub(crate) fn is_same(&self, done: &Done, again: &Outcome) -> bool {
-        done.outcome == self.fingerprint(again)
-    }
-
-    fn fingerprint(&self, outcome: &Outcome) -> Fingerprint {
-        match outcome {
-            Outcome::Rows {
-                tag,
-                messages,
-                ends,
-                ..
-            } => {
-                let (mut start, mut sum) = (0, 0_u64);
-                for &end in ends {
-                    let row = messages.get(start..end).unwrap_or_default();
-                    sum = sum.wrapping_add(self.hashes.hash_one(row));
-                    start = end;
-                }
-                Fingerprint {
-                    tag: tag.clone(),
-                    rows: ends.len(),
-                    sum,
-                }
-            }
-            Outcome::Done { tag } => Fingerprint {
-                tag: tag.clone(),
-                rows: 0,
-                sum: 0,
-            },
-            _ => Fingerprint {
-                tag: String::new(),
-                rows: 0,
-                sum: 0,
-            },
-        }
+        done.outcome == Fingerprint::of(again, &self.hashes)
     }
 
     /// What it has done, to be done again.

@@ -4,7 +4,7 @@
 use crate::proxy_client::Client;
 use crate::proxy_passes::{cancelled, CANCELLED};
 use crate::proxy_running::RUNS;
-use crate::proxy_statements::{End, Handle};
+use crate::proxy_statements::{Direct, End, Handle};
 use crate::proxy_transactions::Transaction;
 use louver_postgres::Error;
 use louver_proxy::{Done, Failure, Kind, Outcome, Statement, Values};
@@ -144,6 +144,30 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Whether the open transaction has begun again under the newest catalog, since the one that it
+    /// relied on was another, and nothing was done in it.
+    pub(crate) fn began_again(&mut self) -> bool {
+        if !self.within.as_ref().is_some_and(Transaction::is_stale) {
+            return false;
+        }
+        let done =
+            Python::attach(|py| self.call_apart(py, |o| o.call_method0("refresh").map(drop)));
+        let Some(begin) = self.within.as_ref().map(|open| open.begin().clone()) else {
+            return false;
+        };
+        if done.is_err() {
+            return false;
+        }
+        self.renew(&begin, false);
+        let known = begin.known();
+        let Some(Direct::Begin(begin)) = known.way.as_ref().filter(|_| self.is_valid(&known))
+        else {
+            return false;
+        };
+        let open = self.within.as_mut();
+        open.map(|open| open.begin_again(begin.get())).is_some()
     }
 
     /// Leaves the open transaction, which is undone if the server has not ended it.

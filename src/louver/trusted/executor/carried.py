@@ -10,9 +10,7 @@ from louver.trusted.executor.change import repeated_rows
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.equal_rows import EqualRows
 from louver.trusted.executor.reading_again import Reader
-from louver.trusted.executor.table_basis import basis
-from louver.trusted.planner.ir import Plan
-from louver.trusted.vault.catalog import Catalog
+from louver.trusted.executor.table_basis import are_same
 
 
 def carried(context: Context, form: object) -> object:
@@ -20,26 +18,9 @@ def carried(context: Context, form: object) -> object:
     there: declarations, ceilings and layers are the same while a statement is remembered at all.
     """
     now = context.catalog
-    if isinstance(form, Reader):
-        if _are_same(form.catalog, now, _read(form.plan)):
+    if isinstance(form, Reader | repeated_rows.Change):
+        if form.is_current(context):
             form.catalog = now
-    elif isinstance(form, repeated_rows.Change):
-        read = set[int]() if form.plan.rows is None else _read(form.plan.rows)
-        if _are_same(form.catalog, now, {form.plan.target, *read}):
-            form.catalog = now
-    elif isinstance(form, EqualRows) and _are_same(form.catalog, now, {form.table.id}):
+    elif isinstance(form, EqualRows) and are_same(form.catalog, now, [form.table.id]):
         return replace(form, catalog=now, table=now.by_id(form.table.id))
     return form
-
-
-def _read(plan: Plan) -> set[int]:
-    return {source.table for remote in plan.remotes for source in remote.sources}
-
-
-def _are_same(before: Catalog, now: Catalog, tables: set[int]) -> bool:
-    if before is now:
-        return True
-    try:
-        return all(basis(before.by_id(table)) == basis(now.by_id(table)) for table in tables)
-    except KeyError:
-        return False

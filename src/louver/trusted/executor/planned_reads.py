@@ -76,3 +76,8 @@ def have_types(context: Context, plan: Plan, rows: pa.Table, names: Sequence[str
     wanted = [context.local.arrow_field(type_).type for type_ in plan.types]
     known = dict(zip(rows.schema.names, rows.schema.types, strict=True))
     return [known.get(name) for name in names] == wanted
+
+
+def tables_of(plan: Plan) -> set[int]:
+    """The tables that a plan reads on servers, by their ids."""
+    return {source.table for remote in plan.remotes for source in remote.sources}

@@ -107,6 +107,10 @@ class Points:
         for known, point in self._known:
             if known is plan:
                 return True, point
+        for position, (known, point) in enumerate(self._known):
+            if known == plan:  # of another version of the catalog
+                self._known[position] = plan, point
+                return True, point
         return False, None
 
     def note(self, plan: Plan, point: PointRead | None) -> None:

@@ -11,8 +11,9 @@ from louver import errors
 from louver.trusted.executor import cardinality, point_reads, seen_state
 from louver.trusted.executor.answer import Answer, Clock, OpenedAnswer
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.planned_reads import finished_alone, is_look_up
+from louver.trusted.executor.planned_reads import finished_alone, is_look_up, tables_of
 from louver.trusted.executor.storage import translate_reply_errors
+from louver.trusted.executor.table_basis import are_same
 from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import Catalog
@@ -30,12 +31,16 @@ class Reader:
     limits: point_reads.Limits
     points: point_reads.Points = field(default_factory=point_reads.Points)
 
+    def is_current(self, context: Context) -> bool:
+        """Whether the newest catalog says of its tables what its own one does."""
+        return are_same(self.catalog, context.catalog, tables_of(self.plan))
+
     def fits(self, context: Context, plan: Plan) -> bool:
         """Whether a plan is a look-up: with values of other types it is another one."""
         if plan is not self.plan or context.catalog is not self.catalog:
             if not is_look_up(context.catalog, plan):
                 return False
-            if context.catalog is not self.catalog:
+            if not self.is_current(context):
                 self.points.clear()
             self.plan, self.catalog = plan, context.catalog
         return True

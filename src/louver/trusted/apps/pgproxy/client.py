@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver._rust.proxy import Reserve
 from louver.names import keyword
-from louver.trusted.apps.pgproxy import audited, given_values, notices, tags, visitors, ways
+from louver.trusted.apps.pgproxy import audited, given_values, notices, tags, visitors
 from louver.trusted.apps.pgproxy.copies import Begun, Copies
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
+from louver.trusted.apps.pgproxy.directed import Directed
 from louver.trusted.apps.pgproxy.failures import Failed, Fields, failed, fields_of, reporting
-from louver.trusted.apps.pgproxy.timing import Timing
 from louver.trusted.apps.pgproxy.visitors import Visitor
 from louver.trusted.executor import direct, seen_state
 from louver.trusted.executor.answer import Answer
@@ -39,7 +37,7 @@ gives data), or rows: a tag, columns, arrays and how many there are.
 """
 
 
-class Client(Copies, Timing):
+class Client(Copies, Directed):
     """Runs the statements of one client, or of one after the other."""
 
     def __init__(self, session: Session, user: str = "", *, shared: bool = False) -> None:
@@ -285,34 +283,6 @@ class Client(Copies, Timing):
     def fail(self) -> None:
         """A message was wrong: as any error does, that ends a transaction."""
         self._context.state.aborted = self._session.in_transaction
-
-    @reporting
-    def way(self, prepared: Prepared) -> Any | None:
-        """What runs a statement without Python from now on, while the generation stays."""
-        with contained(self._session):
-            current = self._describing.again(prepared, self._renewed())
-            return None if current is None else ways.of(self._context, self._wire, current)
-
-    @reporting
-    def provide(
-        self, reserves: Sequence[Reserve], numbers: bool, drawn: Sequence[int], within: bool
-    ) -> bool:
-        """Have ways without Python go on: more conditions of these in the ledger, ``numbers`` of
-        new rows, and some of the sequences that are ``drawn`` from, also ``within`` a transaction
-        that this does not know of. Whether all of it could be had.
-        """
-        with contained(self._session):
-            return ways.provide(self._context, reserves, numbers, drawn, within=within)
-
-    @reporting
-    def count(self) -> None:
-        """Rows were changed without Python."""
-        direct_changes.count(self._context)
-
-    @reporting
-    def unsure(self) -> None:
-        """Raises what is said where the server was lost while it committed."""
-        raise errors.make("server.unsure", place=self._context.engine.address, detail="at COMMIT")
 
     def after(self) -> tuple[str, bool, list[tuple[str, str]] | None, list[Fields], int]:
         """What changed: the state of the transaction, whether it listens, settings if they may

@@ -25,6 +25,7 @@ from louver.trusted.executor.context import Context
 from louver.trusted.executor.dry_run import Difference
 from louver.trusted.executor.raw_rows import OneRow
 from louver.trusted.executor.storage import translate_reply_errors
+from louver.trusted.executor.table_basis import are_same
 from louver.trusted.planner.ir import ChangePlan, Plan, RemoteQuery
 from louver.trusted.planner.split import table_scans
 from louver.trusted.planner.sql import lexer
@@ -68,12 +69,17 @@ class Change:
             self._decided = remote, known
         return self._decided[1]
 
+    def is_current(self, context: Context) -> bool:
+        """Whether the newest catalog says of its tables what its own one does."""
+        read = [] if self.plan.rows is None else planned_reads.tables_of(self.plan.rows)
+        return are_same(self.catalog, context.catalog, [self.plan.target, *read])
+
     def fits(self, context: Context, plan: ChangePlan) -> bool:
         """Whether a plan is simple: with values of other types it is another one."""
         if plan is not self.plan or context.catalog is not self.catalog:
             if not is_simple(context, plan):
                 return False
-            if context.catalog is not self.catalog:
+            if not self.is_current(context):
                 self.points.clear()
             self.plan, self.catalog = plan, context.catalog
         return True
