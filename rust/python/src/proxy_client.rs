@@ -90,6 +90,7 @@ impl Client {
         py: Python<'py>,
         call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Done<T> {
+        self.tell_time(py);
         self.hand_over(py)?;
         if std::mem::take(&mut self.wrote) {
             let counted = self.object.bind(py).call_method0("count");
@@ -104,6 +105,7 @@ impl Client {
         py: Python<'py>,
         call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Done<T> {
+        self.tell_time(py);
         let object = self.object.bind(py).clone();
         (self.touched, self.is_direct) = (true, false);
         let done = call(&object).map_err(|error| failure(py, &error));

@@ -4,14 +4,12 @@
 use crate::postgres::Session;
 use crate::postgres_values::Given;
 use crate::proxy_growth::{Growth, RowNumbers};
+use crate::proxy_moments::number;
 use crate::proxy_passes::{are_as_described, bound, cancelled, in_formats, Parameters, CANCELLED};
 use crate::proxy_shown::Lacking;
 use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{described, Described};
 use crate::proxy_writes::Ran;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::Array;
 use louver_postgres::{Error, Relay, Reply, Step, Value};
 use louver_proxy::{Column, Outcome, Values};
 use pyo3::exceptions::PyValueError;
@@ -335,13 +333,6 @@ impl Renumbering {
             self.numbers.get().give_back(first + used, count - used);
         }
     }
-}
-
-/// The number that the last row got, as the server shows it behind the change.
-fn number(reply: Reply) -> Option<i64> {
-    let (_, columns) = reply.rows.finish();
-    let shown = columns.first()?.as_primitive_opt::<Int64Type>()?;
-    (shown.len() == 1 && shown.is_valid(0)).then(|| shown.value(0))
 }
 
 fn removed(reply: &Reply) -> i64 {

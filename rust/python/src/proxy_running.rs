@@ -200,13 +200,13 @@ impl Client {
 
     /// What has run a statement before the catalog, or a setting, became another one is made anew,
     /// and so is that of one with parameters that has not run yet.
-    pub(crate) fn renew_way(&self, statement: &Statement<Handle>) {
+    pub(crate) fn renew_way(&mut self, statement: &Statement<Handle>) {
         let learns = statement.kind == Kind::Other && !statement.parameters.is_empty();
         self.renew(&statement.handle, learns);
     }
 
     /// The same of a statement that `learns` before it first runs, or does not.
-    pub(crate) fn renew(&self, handle: &Handle, learns: bool) {
+    pub(crate) fn renew(&mut self, handle: &Handle, learns: bool) {
         let is_to_be = {
             let known = handle.known();
             let is_new = known.runs == 0 && learns;
@@ -217,7 +217,7 @@ impl Client {
         }
     }
 
-    fn learn_way(&self, handle: &Handle) {
+    fn learn_way(&mut self, handle: &Handle) {
         let mut known = handle.known();
         known.renew(self.generation);
         if known.way.is_some() {
@@ -228,6 +228,7 @@ impl Client {
             return;
         }
         known.way = Python::attach(|py| {
+            self.tell_time(py);
             let object = handle.object().bind(py);
             let way = self.object.call_method1(py, "way", (object,)).ok()?;
             way.extract::<Option<Direct>>(py).ok()?

@@ -5,6 +5,7 @@ use crate::postgres::Session;
 use crate::postgres_values::Given;
 use crate::proxy_done::{Done, Fingerprint};
 use crate::proxy_growth::{Growth, Mark};
+use crate::proxy_moments::Clock;
 use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_statements::Handle;
 use louver_postgres::{Error, Look, Relay, Reply, Step, Value};
@@ -33,17 +34,19 @@ struct Opening {
     steps: Vec<(String, Vec<Value>)>,
     /// What fails unless the catalog has its version.
     guard: (String, Vec<Value>),
+    clock: Clock,
 }
 
 #[pymethods]
 impl Begin {
-    /// What the server is sent, what guards the catalog's version, and what the client learns that
-    /// it did.
+    /// What the server is sent, what guards the catalog's version, the sessions of the private
+    /// server, and what the client learns that it did.
     #[new]
     fn new(
         session: Py<Session>,
         opening: Vec<(String, Vec<Given>)>,
         guard: (String, Vec<Given>),
+        clock: Vec<Py<Session>>,
         tag: String,
     ) -> PyResult<Self> {
         let own = |(sql, values)| Ok((sql, Given::values(values)?));
@@ -53,6 +56,7 @@ impl Begin {
             session,
             steps,
             guard,
+            clock: Clock(clock),
         });
         Ok(Self { opening, tag })
     }
@@ -82,7 +86,9 @@ pub(crate) struct Transaction {
     /// Whether it can only be undone.
     failed: bool,
     /// The time that its statements read, in microseconds since 2000, once one has.
-    pub(crate) moment: Option<i64>,
+    moment: Option<i64>,
+    /// Whether Python knows that it stands still.
+    knows_moment: bool,
     done: Vec<Done>,
     bytes: usize,
     grown: Vec<Grown>,
@@ -112,6 +118,7 @@ impl Transaction {
             excused: false,
             failed: false,
             moment: None,
+            knows_moment: false,
             done: Vec::new(),
             bytes: 0,
             grown: Vec::new(),
@@ -320,6 +327,30 @@ impl Transaction {
     /// Whether a statement that is done again gives what it gave.
     pub(crate) fn is_same(&self, done: &Done, again: &Outcome) -> bool {
         done.outcome == Fingerprint::of(again, &self.hashes)
+    }
+
+    /// The time at which it stands still from the first call on.
+    pub(crate) fn fixed_moment(&mut self) -> Option<i64> {
+        if self.moment.is_none() {
+            self.moment = self.opening.clock.fix();
+        }
+        self.moment
+    }
+
+    /// Whether Python is to learn that the time stands still, once.
+    pub(crate) fn tells_time(&mut self) -> bool {
+        self.moment.is_some() && !std::mem::replace(&mut self.knows_moment, true)
+    }
+
+    pub(crate) fn has_told_time(&self) -> bool {
+        self.moment.is_some() && self.knows_moment
+    }
+
+    /// The time goes on, if Python does not know that it stood still.
+    pub(crate) fn release_time(&self) {
+        if self.moment.is_some() && !self.knows_moment {
+            self.opening.clock.release(self.opening.clock.0.len());
+        }
     }
 
     /// What it has done, to be done again.

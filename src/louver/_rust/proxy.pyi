@@ -113,6 +113,7 @@ class Begin:
         session: Session,
         opening: Sequence[tuple[str, Sequence[Any]]],
         guard: tuple[str, Sequence[Any]],
+        clock: Sequence[Session],
         tag: str,
     ) -> Begin: ...
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 from louver.trusted.apps.pgproxy import tags
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.local.postgres.wire import Wire
 from louver.trusted.executor.postgres.control import Characteristics, Modes
 from louver.trusted.vault import native
 from louver.wire import control
@@ -14,7 +15,7 @@ from louver.wire import control
 _USUAL = Modes("READ COMMITTED", read_only=False)
 
 
-def of(context: Context, prepared: Prepared) -> Any | None:
+def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     """What begins transactions that read and write at READ COMMITTED; None where Python does."""
     state, engine = context.state, cast(Any, context.engine)
     begin = getattr(engine, "direct_begin", None)
@@ -29,4 +30,4 @@ def of(context: Context, prepared: Prepared) -> Any | None:
         return None
     _, guard, constants = guarded
     tag = tags.tag(prepared.tokens, -1, has_rows=False)
-    return native.module().proxy.Begin(*sent, (guard, list(constants)), tag)
+    return native.module().proxy.Begin(*sent, (guard, list(constants)), wire.sessions, tag)

@@ -178,12 +178,3 @@ def are_utc(wire: Wire, types: Sequence[int]) -> bool:
 def _now(wire: Wire) -> tuple[int, int, int]:
     instant, local, day = wire.row(_NOW)
     return int(instant), int(local), int(day)
-
-
-def fix(context: Context, wire: Wire) -> int:
-    """Let the time stand still for a transaction that the session does not know of; what it is, in
-    microseconds since the year 2000.
-    """
-    context.local.fix_time(context.state.began)
-    context.state.fixed = context.local.generation
-    return _now(wire)[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from louver.trusted.apps.pgproxy import moments
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.apps.pgproxy.failures import reporting
-from louver.trusted.executor.containment import contained
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.local.postgres.wire import Wire
 from louver.trusted.executor.session import Session
@@ -25,10 +24,12 @@ class Timing:
         return moments.values(self._context, self._wire, prepared.moments, prepared.tokens)
 
     @reporting
-    def fix_time(self) -> int:
-        """See `moments.fix`; ``release_time`` lets it go on."""
-        with contained(self._session):
-            return moments.fix(self._context, self._wire)
+    def time_is_fixed(self) -> None:
+        """The private server's time stands still for a transaction that the session does not know
+        of; ``release_time`` lets it go on.
+        """
+        self._wire.time_is_fixed()
+        self._context.state.fixed = self._context.local.generation
 
     @reporting
     def release_time(self) -> None:

@@ -32,7 +32,7 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     if context.in_transaction:
         return None
     if prepared.kind == "begins":
-        return beginning.of(context, prepared)
+        return beginning.of(context, wire, prepared)
     if prepared.kind != "other" or not moments.are_utc(wire, prepared.moments):
         return None
     in_order = prepared.in_order(prepared.parameters, prepared.moments)

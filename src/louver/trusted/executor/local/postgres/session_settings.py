@@ -121,6 +121,11 @@ class PostgresSettings(PostgresInstances):
         self.release_time()
         for connection in self.instances:
             connection.execute("BEGIN")
+        self.time_is_fixed()
+
+    def time_is_fixed(self) -> None:
+        """Transactions have begun on both connections, at whose time they stay."""
+        for connection in self.instances:
             connection.is_guarded = True
         self._time_is_fixed = True
         self._values.clear()

@@ -112,6 +112,15 @@ class Wire:
         """The session of the private server that has the settings of this one."""
         return self._local.workspace.raw
 
+    @property
+    def sessions(self) -> list[postgres.Session]:
+        """All of the private server, that one first."""
+        return [self._local.workspace.raw, self._local.binder.raw]
+
+    def time_is_fixed(self) -> None:
+        """Transactions have begun on all of them, at whose time they stay."""
+        self._local.time_is_fixed()
+
     def row(self, sql: str) -> tuple[Any, ...]:
         """The only row of a query that reads no table, under the settings of this session."""
         (row,) = self._local.workspace.fetchall(sql)
