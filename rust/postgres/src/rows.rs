@@ -47,6 +47,10 @@ enum Column {
     Other(BinaryBuilder, usize),
 }
 
+/// Columns begin with room for so many values, and bytes: most answers are a row or two.
+const FEW: usize = 8;
+const FEW_BYTES: usize = 256;
+
 /// The Arrow field of a column with this name and type.
 pub fn arrow_field(name: &str, type_: Oid) -> ArrowField {
     let uuid = ("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned());
@@ -122,22 +126,22 @@ impl Rows {
 impl Column {
     fn of(type_: Oid) -> Self {
         match type_ {
-            oid::BOOL => Self::Bool(BooleanBuilder::new()),
-            oid::INT2 => Self::Int2(PrimitiveBuilder::new()),
-            oid::INT4 => Self::Int4(PrimitiveBuilder::new()),
-            oid::INT8 => Self::Int8(PrimitiveBuilder::new()),
-            oid::OID => Self::Oid(PrimitiveBuilder::new()),
-            oid::FLOAT4 => Self::Float4(PrimitiveBuilder::new()),
-            oid::FLOAT8 => Self::Float8(PrimitiveBuilder::new()),
-            oid::DATE => Self::Date(PrimitiveBuilder::new()),
-            oid::TIMESTAMP => Self::Timestamp(PrimitiveBuilder::new(), false),
-            oid::TIMESTAMPTZ => Self::Timestamp(PrimitiveBuilder::new(), true),
-            oid::NUMERIC => Self::Numeric(StringBuilder::new(), 0),
+            oid::BOOL => Self::Bool(BooleanBuilder::with_capacity(FEW)),
+            oid::INT2 => Self::Int2(PrimitiveBuilder::with_capacity(FEW)),
+            oid::INT4 => Self::Int4(PrimitiveBuilder::with_capacity(FEW)),
+            oid::INT8 => Self::Int8(PrimitiveBuilder::with_capacity(FEW)),
+            oid::OID => Self::Oid(PrimitiveBuilder::with_capacity(FEW)),
+            oid::FLOAT4 => Self::Float4(PrimitiveBuilder::with_capacity(FEW)),
+            oid::FLOAT8 => Self::Float8(PrimitiveBuilder::with_capacity(FEW)),
+            oid::DATE => Self::Date(PrimitiveBuilder::with_capacity(FEW)),
+            oid::TIMESTAMP => Self::Timestamp(PrimitiveBuilder::with_capacity(FEW), false),
+            oid::TIMESTAMPTZ => Self::Timestamp(PrimitiveBuilder::with_capacity(FEW), true),
+            oid::NUMERIC => Self::Numeric(StringBuilder::with_capacity(FEW, FEW_BYTES), 0),
             oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME => {
-                Self::Text(StringBuilder::new(), 0)
+                Self::Text(StringBuilder::with_capacity(FEW, FEW_BYTES), 0)
             }
-            oid::UUID => Self::Uuid(FixedSizeBinaryBuilder::new(16)),
-            _ => Self::Other(BinaryBuilder::new(), 0),
+            oid::UUID => Self::Uuid(FixedSizeBinaryBuilder::with_capacity(FEW, 16)),
+            _ => Self::Other(BinaryBuilder::with_capacity(FEW, FEW_BYTES), 0),
         }
     }
 

@@ -175,13 +175,16 @@ pub trait Canceller: Send + Sync {
     fn cancel(&self);
 }
 
+/// Names and values of settings.
+pub type Settings = Arc<Vec<(String, String)>>;
+
 /// Runs the statements of one client, one after the other.
 pub trait Engine {
     /// How it knows a prepared statement.
     type Handle: Send;
 
-    /// The settings that clients are told of, as they are now.
-    fn settings(&mut self) -> Vec<(String, String)>;
+    /// The settings that clients are told of, as they are now: the same ones until one changes.
+    fn settings(&mut self) -> Settings;
 
     /// The statements of a text, and how many characters precede each of them.
     ///

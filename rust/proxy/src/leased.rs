@@ -2,7 +2,7 @@
 //! message outside of a transaction to the end of that.
 
 use crate::engine::{
-    Canceller, CopyPiece, Done, Engine, Failure, Kind, Opener, Outcome, Statement, Values,
+    Canceller, CopyPiece, Done, Engine, Failure, Kind, Opener, Outcome, Settings, Statement, Values,
 };
 use crate::observed::{Disclosed, Looks, Way};
 use crate::pool::{lock, Engines, Item, Lender, Lent, Sharing, Text};
@@ -49,7 +49,7 @@ impl<L: Lender + 'static> Opener for Pool<L> {
             lease: None,
             home: None,
             last: None,
-            settings: Vec::new(),
+            settings: Settings::default(),
             stops: Arc::default(),
         };
         leased.item()?;
@@ -89,7 +89,7 @@ pub struct Leased<L: Lender> {
     /// The engine that it had last.
     last: Option<u64>,
     /// Those that were told last.
-    settings: Vec<(String, String)>,
+    settings: Settings,
     stops: Arc<Stops>,
 }
 
@@ -188,11 +188,11 @@ fn require_same<A, B>(shown: &Statement<A>, fresh: &Statement<B>) -> Done<()> {
 impl<L: Lender + 'static> Engine for Leased<L> {
     type Handle = Handle<HandleOf<L>>;
 
-    fn settings(&mut self) -> Vec<(String, String)> {
+    fn settings(&mut self) -> Settings {
         if let Some(item) = &mut self.lease {
             self.settings = item.engine.settings();
         }
-        self.settings.clone()
+        Arc::clone(&self.settings)
     }
 
     fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>> {

@@ -41,7 +41,7 @@ pub use audit::Audit;
 pub use copy_rows::{CopyForm, Splitter};
 pub use engine::{
     Canceller, CopyPiece, CursorUse, CursorVerb, Done, Engine, Failure, Kind, Opener, Outcome,
-    Statement, Values,
+    Settings, Statement, Values,
 };
 pub use error::{Error, Result};
 pub use leased::{Handle, Leased, Pool, Pooled};

@@ -5,7 +5,7 @@
 //! messages ignored up to the next Sync, and statements between two of these are one transaction
 //! where the client has begun none.
 
-use crate::engine::{Done, Engine, Failure, Kind, Outcome, Statement, Values};
+use crate::engine::{Done, Engine, Failure, Kind, Outcome, Settings, Statement, Values};
 use crate::error::Error;
 use crate::message::Request;
 use crate::observed::{self, Entry, Looks, Observer};
@@ -15,6 +15,7 @@ use crate::socket::{Client, Ready};
 use crate::stop::Stop;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a client that listens is told what came.
@@ -59,6 +60,7 @@ pub(crate) struct Session<'a, E: Engine> {
     /// Whether messages are ignored up to the next Sync.
     skips: bool,
     pub(crate) settings: HashMap<String, String>,
+    told: Option<Settings>,
     pub(crate) most_message_bytes: usize,
     stop: &'a Stop,
     pub(crate) observer: Observer,
@@ -82,6 +84,7 @@ impl<'a, E: Engine> Session<'a, E> {
             implicit: false,
             skips: false,
             settings: HashMap::new(),
+            told: None,
             most_message_bytes,
             stop,
             observer,
@@ -327,12 +330,21 @@ impl<'a, E: Engine> Session<'a, E> {
     }
 
     fn tell_settings(&mut self) -> Result<(), Error> {
-        for (name, value) in self.engine.settings() {
-            if self.settings.get(&name) != Some(&value) {
-                reply::parameter_status(&mut self.client.output, &name, &value);
-                self.settings.insert(name, value);
+        let settings = self.engine.settings();
+        if self
+            .told
+            .as_ref()
+            .is_some_and(|told| Arc::ptr_eq(told, &settings))
+        {
+            return Ok(());
+        }
+        for (name, value) in settings.iter() {
+            if self.settings.get(name) != Some(value) {
+                reply::parameter_status(&mut self.client.output, name, value);
+                self.settings.insert(name.clone(), value.clone());
             }
         }
+        self.told = Some(settings);
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use crate::proxy_texts::Texts;
 use crate::proxy_transactions::Transaction;
 use crate::proxy_values::{columns, failure, fields, leak, GivenLeak};
 use louver_proxy::{
-    Canceller, Column, CopyPiece, Disclosed, Done, Engine, Fields, Kind, Looks, Outcome, Statement,
-    Values, Way,
+    Canceller, Column, CopyPiece, Disclosed, Done, Engine, Fields, Kind, Looks, Outcome, Settings,
+    Statement, Values, Way,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,7 +19,7 @@ pub(crate) struct Client {
     pub(crate) object: Py<PyAny>,
     canceller: Arc<Cancelling>,
     /// The settings that were told last.
-    settings: Vec<(String, String)>,
+    settings: Settings,
     pub(crate) status: u8,
     /// Changes with all that a [`Read`] relies on.
     pub(crate) generation: u64,
@@ -63,7 +63,7 @@ impl Client {
         let mut client = Self {
             canceller: Arc::new(Cancelling(object.clone_ref(py))),
             object,
-            settings: Vec::new(),
+            settings: Settings::default(),
             status: b'I',
             generation: 0,
             listens: false,
@@ -124,7 +124,7 @@ impl Client {
         self.listens = listens;
         self.generation = generation;
         if let Some(settings) = settings {
-            self.settings = settings;
+            self.settings = Arc::new(settings);
         }
         for notice in notices {
             self.notices.push(fields(&notice, "NOTICE")?);
@@ -146,8 +146,8 @@ type After<'py> = (
 impl Engine for Client {
     type Handle = Handle;
 
-    fn settings(&mut self) -> Vec<(String, String)> {
-        self.settings.clone()
+    fn settings(&mut self) -> Settings {
+        Arc::clone(&self.settings)
     }
 
     fn split(&mut self, sql: &str) -> Done<Vec<(String, u32)>> {
