@@ -60,7 +60,7 @@ pub(crate) struct Session<'a, E: Engine> {
     /// Whether messages are ignored up to the next Sync.
     skips: bool,
     pub(crate) settings: HashMap<String, String>,
-    told: Option<Settings>,
+    latest: Option<Settings>,
     pub(crate) most_message_bytes: usize,
     stop: &'a Stop,
     pub(crate) observer: Observer,
@@ -84,7 +84,7 @@ impl<'a, E: Engine> Session<'a, E> {
             implicit: false,
             skips: false,
             settings: HashMap::new(),
-            told: None,
+            latest: None,
             most_message_bytes,
             stop,
             observer,
@@ -332,9 +332,9 @@ impl<'a, E: Engine> Session<'a, E> {
     fn tell_settings(&mut self) -> Result<(), Error> {
         let settings = self.engine.settings();
         if self
-            .told
+            .latest
             .as_ref()
-            .is_some_and(|told| Arc::ptr_eq(told, &settings))
+            .is_some_and(|latest| Arc::ptr_eq(latest, &settings))
         {
             return Ok(());
         }
@@ -344,7 +344,7 @@ impl<'a, E: Engine> Session<'a, E> {
                 self.settings.insert(name.clone(), value.clone());
             }
         }
-        self.told = Some(settings);
+        self.latest = Some(settings);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use louver_postgres::{Error, Look, Reply, Step};
 
 const RACE: &str = "40001";
 /// What a guard does whose statement had another outcome: a division by zero.
-const UNEXPECTED: &str = "22012";
+pub(crate) const UNEXPECTED: &str = "22012";
 
 /// Why an attempt ended early.
 pub(crate) enum Stop {

@@ -48,7 +48,7 @@ impl RowNumbers {
     /// many.
     pub(crate) fn take_all(&self) -> (i64, i64) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *held, (0, 0))
+        std::mem::take(&mut *held)
     }
 
     /// Those that are left of all.

@@ -3,6 +3,7 @@
 
 use crate::postgres::Session;
 use crate::postgres_values::Given;
+use crate::proxy_exchanges::UNEXPECTED;
 use crate::proxy_growth::{Growth, RowNumbers};
 use crate::proxy_moments::number;
 use crate::proxy_passes::{are_as_described, bound, cancelled, in_formats, Parameters, CANCELLED};
@@ -14,9 +15,6 @@ use louver_postgres::{Error, Relay, Reply, Step, Value};
 use louver_proxy::{Column, Outcome, Values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-
-/// What a guard does whose statement had another outcome: a division by zero.
-const UNEXPECTED: &str = "22012";
 
 /// Fewer numbers than these are not begun with.
 const FEWEST: i64 = 256;
@@ -46,6 +44,9 @@ pub(crate) struct PassedChange {
     numbers: Option<Renumbering>,
 }
 
+/// Numbers, and the statements that set the one before the first and show the last.
+type GivenNumbers = (Py<RowNumbers>, Option<(String, String)>);
+
 /// Numbers for the rows that it changes: whoever has read the old ones finds them no more. One row
 /// gets that of the last parameter. Of several each gets the next one of a setting, which begins
 /// and ends with these statements; the last one that there is is the last parameter then.
@@ -64,8 +65,8 @@ struct Numbered {
 impl PassedChange {
     /// What begins its transaction and at last enters the session's token, a verb, the server's
     /// text, the types of its parameters and how long texts may be, its columns, how many more
-    /// check rows, where rows are counted that it removes, and numbers for the rows that it changes,
-    /// of several with the statements that set the one before the first and show the last.
+    /// check rows, where rows are counted that it removes, and numbers for the rows that it
+    /// changes, of several with the statements that set the one before the first and show the last.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -78,7 +79,7 @@ impl PassedChange {
         columns: Option<Vec<(Described, bool)>>,
         checks: usize,
         growth: Option<Py<Growth>>,
-        numbers: Option<(Py<RowNumbers>, Option<(String, String)>)>,
+        numbers: Option<GivenNumbers>,
     ) -> PyResult<Self> {
         let own = |(sql, values)| Ok((sql, Given::values(values)?));
         let mut opening = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;

@@ -4,6 +4,7 @@
 use crate::postgres::Session;
 use crate::postgres_values::Given;
 use crate::proxy_done::{Done, Fingerprint};
+use crate::proxy_exchanges::UNEXPECTED;
 use crate::proxy_growth::{Growth, Mark};
 use crate::proxy_moments::Clock;
 use crate::proxy_sequences::{Block, SequenceNumbers};
@@ -17,8 +18,6 @@ use std::sync::Arc;
 /// What a transaction has done is remembered up to so many statements and bytes.
 const MOST_STATEMENTS: usize = 4_096;
 const DEADLOCK: &str = "40P01";
-/// What a guard does whose statement had another outcome: a division by zero.
-const UNEXPECTED: &str = "22012";
 const MOST_BYTES: usize = 8 << 20;
 
 /// A statement that begins such transactions, as Python has judged it.

@@ -279,8 +279,7 @@ impl Write {
             return Err(Stop::Other);
         }
         let growth = self.growth.get();
-        let made = new_row.row(None, &job.given, growth);
-        let (row, marks) = made.map_err(unmade)?;
+        let (row, marks) = new_row.row(None, &job.given, growth).map_err(unmade)?;
         let printed = self.printed(&row, job)?;
         let sealed = new_row.sealed(self.ring.get(), self.epochs.get(), &row);
         let step = Step {
@@ -358,8 +357,8 @@ impl Write {
         }
         let (mut values, row, marks) = match new_row {
             Some(new_row) => {
-                let made = new_row.row(Some(&old), &job.given, self.growth.get());
-                let (row, marks) = made.map_err(unmade)?;
+                let fresh = new_row.row(Some(&old), &job.given, self.growth.get());
+                let (row, marks) = fresh.map_err(unmade)?;
                 let printed = self.printed(&row, job)?;
                 let sealed = new_row.sealed(ring, epochs, &row);
                 (sealed.map_err(unmade)?.values, printed, marks)
