@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from louver.names import keyword
+from louver.names import fold, keyword
 from louver.trusted.apps.pgproxy import plain_changes, relayed_texts
 from louver.trusted.apps.pgproxy.described import Prepared
 from louver.trusted.executor.context import Context
@@ -26,7 +26,7 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     word = keyword(prepared.tokens[0].text)
     if word not in ("SELECT", "UPDATE", "DELETE") or context.has_temporary:
         return None
-    passed = wire.trees.passed(prepared.sql)
+    passed = wire.trees.passed(prepared.sql, doubtful=_is_doubtful(context, prepared))
     if passed is None:
         return None
     types = _parameters(prepared.parameters, passed.types)
@@ -52,6 +52,15 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     columns = relayed_texts.shown(wire, prepared.columns)
     guarded = (guard, list(constants))
     return native.module().proxy.Pass(session, guarded, passed.text, types, columns)
+
+
+def _is_doubtful(context: Context, prepared: Prepared) -> bool:
+    """Whether a text may well read what is not plain: it has a word that names such a table."""
+    words = {fold(token.text) for token in prepared.tokens}
+    encrypted = (t.name for t in context.catalog.tables.values() if t.has_encrypted)
+    return any(word.startswith("pg_") for word in words) or any(
+        fold(name) in words for name in encrypted
+    )
 
 
 def _parameters(given: Sequence[int], own: Sequence[int]) -> list[tuple[int, int, bool]] | None:

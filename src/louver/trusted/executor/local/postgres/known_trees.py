@@ -24,14 +24,20 @@ class KnownTrees:
         self._local, self._revision = local, -1
         self._passed: dict[str, Passed | None] = {}
         self._equalities: dict[str, equalities.Query | None] = {}
+        self._doubted = set[str]()
 
     def forget(self) -> None:
         """Names may mean something else from now on."""
         self._passed.clear()
         self._equalities.clear()
 
-    def passed(self, sql: str) -> Passed | None:
-        """See `PostgresStatements.passed`."""
+    def passed(self, sql: str, *, doubtful: bool) -> Passed | None:
+        """See `PostgresStatements.passed`; a ``doubtful`` text is looked at when it comes again."""
+        if doubtful and sql not in self._doubted:
+            if len(self._doubted) >= _MOST:
+                self._doubted.clear()
+            self._doubted.add(sql)
+            return None
         return self._known(self._passed, self._statements().passed, sql)
 
     def equalities(self, sql: str) -> equalities.Query | None:
