@@ -1,7 +1,8 @@
 """`python -m tools.drivers FOLDER`: fetch and build what tests/front_door/drivers needs of other
-languages, each by its own client and pinned by hash: PostgreSQL's drivers of Java, Go and Node.
+languages, each by its own client and pinned by hash: PostgreSQL's drivers of Java, Go and Node. And
+PgBouncer, if it is not installed, as Debian has signed it.
 
-A language whose tools are missing is left out, and its tests are skipped.
+What has no tools here is left out, and its tests are skipped.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 SOURCES = _ROOT / "tests" / "front_door" / "drivers"
 _JDBC = "org.postgresql:postgresql:42.7.14"
 _JDBC_SHA256 = "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"
+_PROGRAMS = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 
 
@@ -46,9 +48,32 @@ def node(folder: Path) -> None:
     _run(["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
 
 
+def pooler(folder: Path) -> None:
+    """PgBouncer with its libraries, unpacked; nothing is installed."""
+    if shutil.which("pgbouncer", path=_PROGRAMS) is not None:
+        return
+    _run(["apt-get", "--quiet=2", "download", "pgbouncer", "libevent-2.1-7", "libc-ares2"], folder)
+    for package in sorted(folder.glob("*.deb")):
+        _run(["dpkg-deb", "--extract", str(package), str(folder)], folder)
+
+
+def pooler_command(folder: Path) -> list[str] | None:
+    """What begins a command of PgBouncer, be it installed or below a folder of drivers; None where
+    there is none.
+    """
+    installed = shutil.which("pgbouncer", path=_PROGRAMS)
+    if installed is not None:
+        return [installed]
+    for program in folder.glob("pooler/usr/sbin/pgbouncer"):
+        libraries = {str(path.parent) for path in folder.glob("pooler/usr/lib/*/*.so*")}
+        return ["env", f"LD_LIBRARY_PATH={':'.join(sorted(libraries))}", str(program)]
+    return None
+
+
 #: What fetches each, and the programs that it and its tests need.
 LANGUAGES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "java": (java, ("java", "javac", "mvn")), "go": (go, ("go",)), "node": (node, ("node", "npm")),
+    "pooler": (pooler, ("apt-get", "dpkg-deb")),
 }  # fmt: skip
 
 
@@ -62,7 +87,13 @@ def main(words: Sequence[str]) -> int:
         folder = Path(words[0]).resolve() / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        fetch(folder)
+        try:
+            fetch(folder)
+        except subprocess.CalledProcessError:
+            if name != "pooler":
+                raise
+            sys.stdout.write("drivers: pooler is left out: apt-get does not find it\n")
+            continue
         sys.stdout.write(f"drivers: {name}\n")
     return 0
 

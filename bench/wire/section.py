@@ -44,7 +44,7 @@ class Extent:
 
 FULL = Extent(
     (2_000, 2_000_000), (1, 200), 200, 2_000, 10.0, (1, 16), 5.0, 1_000_000,
-    tpcc_tables.Scale(2, 10, 300, 1_000), 4, 60.0, 100_000, 200,
+    tpcc_tables.Scale(2, 10, 300, 1_000), 4, 60.0, 1_000_000, 500,
 )  # fmt: skip
 QUICK = Extent(
     (2_000,), (1, 5), 20, 50, 1.0, (1, 4), 1.0, 20_000, tpcc_tables.Scale(1, 2, 30, 100), 2, 5.0,
@@ -101,7 +101,10 @@ def _notes(extent: Extent) -> Iterator[str]:
 def _pooled() -> str:
     if sides.POOLER is None:
         return "PgBouncer is not installed on this machine, so it is not a peer here."
-    return "PgBouncer pools transactions in front of the plaintext tables."
+    return (
+        "PgBouncer pools sessions in front of the plaintext tables: where its older versions pool "
+        "transactions, clients prepare nothing."
+    )
 
 
 def _statements(section: report.Report, extent: Extent, rows: int) -> None:

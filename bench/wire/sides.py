@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,17 +22,17 @@ import psycopg
 
 from bench import data
 from louver.untrusted.servers import private_postgres as servers
+from tools import drivers
 
 #: Each client of the door takes two connections to the server, up to five within transactions.
 SETTINGS = {"max_connections": "1100", "shared_buffers": "256MB", "autovacuum": "on"}
-POOLER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+POOLER = drivers.pooler_command(Path(sys.prefix) / "drivers")
 _PORT = 6432
 _POOLER_SETTINGS = """\
 [databases]
 * = host={server} port={port} user={user}
 [pgbouncer]
-pool_mode = transaction
-max_prepared_statements = 200
+pool_mode = session
 default_pool_size = 40
 unix_socket_dir = {folder}
 listen_addr =
@@ -185,7 +184,7 @@ def _pooler(address: str) -> Iterator[Side | None]:
             server=address, port=servers.PORT, user=servers.USER, folder=folder, own=_PORT
         )
         (folder / "settings").write_text(text, encoding="utf-8")
-        command = servers.as_owner([POOLER, "-q", str(folder / "settings")])
+        command = servers.as_owner([*POOLER, "-q", str(folder / "settings")])
         with _running(command, dict(os.environ)):
             side = Side("PgBouncer", str(folder), _PORT, "plain")
             _wait(folder / f".s.PGSQL.{_PORT}")

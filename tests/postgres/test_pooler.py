@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +12,10 @@ import pytest
 from louver._rust import postgres
 from tests.postgres import servers
 from tests.postgres.front import Front, running
+from tools import drivers
 
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
-POOLER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+POOLER = drivers.pooler_command(Path(sys.prefix) / "drivers")
 PORT = 6432
 SETTINGS = """\
 [databases]
@@ -53,7 +54,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
             (folder / "settings").write_text(
                 SETTINGS.format(server=servers.shared().folder, folder=folder)
             )
-            command = [POOLER, "-q", str(folder / "settings")]
+            command = [*POOLER, "-q", str(folder / "settings")]
             with servers.alongside(command, folder, folder / f".s.PGSQL.{PORT}"):
                 yield f"postgresql:///{name}?host={folder}&port={PORT}&user=louver"
 
