@@ -83,3 +83,28 @@ def test_types_keep_their_numbers_over_rollback_to_a_savepoint(door: Door) -> No
             con.execute("CREATE TABLE of_spans (s spans)")
         assert con.execute("SELECT to_regclass('of_spans')").fetchone() == (None,)
         assert con.execute("SELECT '[a,z]'::spans").fetchone() == ("[a,z]",)
+
+
+@pytest.mark.parametrize(
+    "sql", ["RENAME a TO b", "ALTER v TYPE varchar(9)", "ADD w integer", "ALTER v SET NOT NULL"]
+)
+@pytest.mark.parametrize("protection", ["", " ENC"])
+def test_a_prepared_statement_keeps_its_columns(door: Door, sql: str, protection: str) -> None:
+    """Of other names, types or lengths it is an error, until it is prepared again."""
+    with doors.plain() as first, door.connect() as second:
+        outcomes = []
+        for con, words in ((first, ""), (second, protection)):
+            con.execute("DROP TABLE IF EXISTS kept")
+            con.execute(f"CREATE TABLE kept (a integer{words}, v varchar(5){words})")
+            con.execute("INSERT INTO kept VALUES (1, 'x')")
+            own = []
+            for change in ("", f"ALTER TABLE kept {sql}", "DEALLOCATE ALL"):
+                if change:
+                    con.execute(change)
+                for _ in range(3):
+                    try:
+                        own.append(con.execute("SELECT * FROM kept", prepare=True).fetchall())
+                    except psycopg.Error as error:
+                        own.append([(error.sqlstate,)])
+            outcomes.append(own)
+        assert outcomes[0] == outcomes[1]

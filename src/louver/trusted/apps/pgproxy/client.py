@@ -201,7 +201,7 @@ class Client(Copies, Directed):
         if prepared.columns is None or prepared.generation == generation:
             return prepared
         fresh = self._describing.prepared(prepared.text, prepared.types)
-        if [c[3] for c in fresh.columns or ()] != [c[3] for c in prepared.columns]:
+        if list(map(_row_type, fresh.columns or ())) != list(map(_row_type, prepared.columns)):
             raise failed("0A000", "cached plan must not change result type")
         return replace(fresh, generation=generation)
 
@@ -368,3 +368,8 @@ class Client(Copies, Directed):
             direct_changes.count(self._context)
         with suppress(Exception):
             self._session.close()
+
+
+def _row_type(column: Described) -> tuple[str, int, int]:
+    """What of a column a statement that was described relies on: name, type, modifier."""
+    return column[0], column[3], column[5]
