@@ -117,7 +117,7 @@ class Sides:
         return [side for side in (self.door, self.direct, self.pooler) if side is not None]
 
     def peers(self) -> Sequence[Side]:
-        """Those with plaintext tables, where the pooler has the same ones."""
+        """Those with plaintext tables."""
         return self.all()[1:]
 
     def both(self) -> tuple[Side, Side]:
@@ -143,7 +143,7 @@ def opened(profile: str = "cryptdb", *words: str) -> Iterator[Sides]:
         address = str(server.folder)
         admin = Side("admin", address, servers.PORT, "postgres")
         with admin.connect() as con:
-            for name in ("louver", "plain"):
+            for name in ("louver", "plain", "pooled"):
                 con.execute(f"CREATE DATABASE {name}")
         direct = Side("direct", address, servers.PORT, "plain")
         process = stack.enter_context(_door(folder, address, profile, words))
@@ -186,7 +186,7 @@ def _pooler(address: str) -> Iterator[Side | None]:
         (folder / "settings").write_text(text, encoding="utf-8")
         command = servers.as_owner([*POOLER, "-q", str(folder / "settings")])
         with _running(command, dict(os.environ)):
-            side = Side("PgBouncer", str(folder), _PORT, "plain")
+            side = Side("PgBouncer", str(folder), _PORT, "pooled")
             _wait(folder / f".s.PGSQL.{_PORT}")
             yield side
 

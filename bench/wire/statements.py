@@ -37,7 +37,7 @@ Figures = dict[str, dict[str, list[float]]]
 
 def table(pair: sides.Sides, name: str, rows: int, *, enc: bool) -> None:
     """The same table on both sides, whose columns are ENC at the door or nowhere."""
-    for side in pair.both():
+    for side in pair.all():
         word = f" {side.enc}" if enc and side.enc else ""
         with side.connect() as con:
             con.execute(TABLE.format(name=name, enc=word))
@@ -70,18 +70,18 @@ def measured(
             })  # fmt: skip
             for con in connections.values():
                 con.close()
-        equal(pair, "SELECT count(*), sum(id), sum(v) FROM t0")
-        equal(pair, "SELECT count(*), sum(id), sum(v) FROM p0")
+        equal(pair.all(), "SELECT count(*), sum(id), sum(v) FROM t0")
+        equal(pair.all(), "SELECT count(*), sum(id), sum(v) FROM p0")
     return results
 
 
-def equal(pair: sides.Sides, sql: str) -> None:
-    """The door and the server give the same answer, or no time of them means anything."""
+def equal(items: Sequence[sides.Side], sql: str) -> None:
+    """All sides give the same answer, or no time of them means anything."""
     answers = []
-    for side in pair.both():
+    for side in items:
         with side.connect() as con:
             answers.append(con.execute(sql).fetchall())
-    if answers[0] != answers[1]:
+    if any(answer != answers[0] for answer in answers):
         raise RuntimeError(f"another answer than PostgreSQL's: {sql}: {answers}")
 
 
@@ -95,8 +95,7 @@ def timed(
 ) -> dict[str, list[float]]:
     """Milliseconds of one form by side: as many runs as the budget allows, `LEAST` at least, after
     those that warm up. Keys that are there come from all over the table: 7919 is prime, so that
-    none comes twice before all have come. What a pooler changes it changes in the tables that
-    clients change directly: it has rows of its own.
+    none comes twice before all have come.
     """
     sql, values = list(FORMS.values())[nth % len(FORMS)]
     texts = sql.split("; ")
@@ -107,10 +106,9 @@ def timed(
             begun = time.perf_counter()
         if number >= warm + LEAST and time.perf_counter() - begun > budget_s:
             break
-        for at, (name, con) in enumerate(connections.items()):
-            turn = number if at < 2 else number + warm + runs
-            old = (turn + 2 * nth * (warm + runs)) * 7919 % rows
-            given = values(old, fresh + turn)
+        for name, con in connections.items():
+            old = (number + nth * (warm + runs)) * 7919 % rows
+            given = values(old, fresh + number)
             start = time.perf_counter()
             for text in texts:
                 count = text.count("%s")

@@ -55,7 +55,7 @@ def copies(rows: int) -> dict[str, list[float]]:
                         for _ in copy:
                             pass
                     results[name].append(rows / (time.perf_counter() - start))
-        statements.equal(pair, "SELECT count(*), sum(id), sum(v), min(s) FROM c")
+        statements.equal(pair.both(), "SELECT count(*), sum(id), sum(v), min(s) FROM c")
     return results
 
 
@@ -91,10 +91,10 @@ def memory(rows: int, total: int) -> dict[str, Any]:
         with pair.door.connect() as con:
             for number in range(total):
                 key = number * 7919 % rows
-                kind = number % 10
-                if kind < 8:
+                kind = number % 100
+                if kind < 80:
                     con.execute("SELECT v, s FROM t0 WHERE id = %s", (key,)).fetchall()
-                elif kind == 8:
+                elif kind < 99:
                     con.execute("UPDATE t0 SET v = %s WHERE id = %s", (number, key))
                 else:
                     con.execute(f"SELECT v AS v{number} FROM t0 WHERE id = {key}").fetchall()

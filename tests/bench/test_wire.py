@@ -74,10 +74,10 @@ def test_a_contradiction_is_noticed(clause: str, change: str, pair: sides.Sides)
 
 def test_sides_that_differ_are_no_measurement(pair: sides.Sides) -> None:
     statements.table(pair, "t0", 3, enc=True)
-    statements.equal(pair, "SELECT count(*), sum(v), min(s) FROM t0")
+    statements.equal(pair.both(), "SELECT count(*), sum(v), min(s) FROM t0")
     with pair.server.connect() as con, pytest.raises(psycopg.errors.UndefinedColumn):
         con.execute("SELECT v FROM t0")
     with pair.direct.connect() as con:
         con.execute("UPDATE t0 SET v = 7 WHERE id = 1")
     with pytest.raises(RuntimeError, match="another answer"):
-        statements.equal(pair, "SELECT sum(v) FROM t0")
+        statements.equal(pair.both(), "SELECT sum(v) FROM t0")
