@@ -22,6 +22,8 @@ SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
 WHOLE = "LOUVER_WHOLE"
 #: What is many and alike runs in so many parts, one at each commit.
 PARTS = 3
+#: Folders of which all runs at each commit: what servers see, and what the project looks like.
+ALWAYS = {"blindness", "observer", "house"}
 #: Hypothesis has a seed of its own; this one is for tests that draw by themselves.
 SEED = int(os.environ.get("LOUVER_SEED", "0"))
 
@@ -42,18 +44,24 @@ def is_due(number: int, parts: int = PARTS) -> bool:
 
 
 def not_due(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Those of tests with the mark `thirds` that a run of all tests leaves out at this commit: of
-    the cases of each test, two in three. Where tests are named, all of them run.
+    """What a run of all tests leaves out at this commit: two in three of the cases of tests that
+    have three or more, or the mark `thirds`; but for what shows that servers stay blind. Where
+    tests are named, all of them run.
     """
     if WHOLE not in os.environ:
         return []
-    marked = [item for item in items if item.get_closest_marker("thirds")]
-    number, results = Counter[tuple[Path, str]](), list[pytest.Item]()
-    for item in marked:
-        test = (item.path, item.name.partition("[")[0])
-        results += [] if is_due(number[test]) else [item]
-        number[test] += 1
+    count, number = Counter(map(_test, items)), Counter[tuple[Path, str]]()
+    results = list[pytest.Item]()
+    for item in items:
+        test, marked = _test(item), item.get_closest_marker("thirds")
+        if marked or (count[test] >= PARTS and not ALWAYS & {*item.path.parts}):
+            results += [] if is_due(number[test]) else [item]
+            number[test] += 1
     return results
+
+
+def _test(item: pytest.Item) -> tuple[Path, str]:
+    return item.path, item.name.partition("[")[0]
 
 
 @functools.cache

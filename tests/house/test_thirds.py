@@ -23,8 +23,11 @@ class Item:
         return name if name == self.mark else None
 
 
-ITEMS = [Item(f"test_{test}[{case}]", "thirds") for case in range(7) for test in "ab"]
-ALL = cast(Any, [*ITEMS, Item("test_c[0]", "soak")])
+MARKS = {"a": "thirds", "b": ""}
+ITEMS = [Item(f"test_{test}[{case}]", MARKS[test]) for case in range(7) for test in MARKS]
+BLIND = [Item(f"test_e[{case}]", "", Path("tests/blindness/test_x.py")) for case in range(7)]
+FEW = [Item("test_c[0]", "soak"), Item("test_d[0]", ""), Item("test_d[1]", "")]
+ALL = cast(Any, [*ITEMS, *BLIND, *FEW])
 
 
 def test_each_case_runs_at_one_commit_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
