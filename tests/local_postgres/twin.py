@@ -184,8 +184,9 @@ def difference(plain: Outcome, own: Outcome, *, ordered: bool = False, scales: b
 
 def _are_of_rows(sql: str, plain: Outcome, own: Outcome) -> bool:
     """Whether two errors are of rows of which either may be met first: a change by a query has them
-    in no order, and EXISTS reads them up to the first that it asks for; and PostgreSQL locks the row that an upsert meets before it says what is wrong with
-    the new one, so that of a row which others have changed it says 40001.
+    in no order, and EXISTS reads them up to the first that it asks for; and PostgreSQL locks the
+    row that an upsert meets before it says what is wrong with the new one, so that of a row which
+    others have changed it says 40001.
     """
     by_query = sql.startswith(("INSERT", "UPDATE", "MERGE")) and "SELECT" in sql
     if by_query and {plain.state[:2], own.state[:2]} <= {"22", "23"}:
