@@ -108,3 +108,65 @@ def test_a_prepared_statement_keeps_its_columns(door: Door, sql: str, protection
                         own.append([(error.sqlstate,)])
             outcomes.append(own)
         assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize(
+    ("away", "back"),
+    [
+        ("DROP TABLE gone", "CREATE TABLE gone (id integer PRIMARY KEY, a integer)"),
+        ("ALTER TABLE gone RENAME TO other", "ALTER TABLE other RENAME TO gone"),
+        ("ALTER TABLE gone RENAME a TO b", "ALTER TABLE gone RENAME b TO a"),
+    ],
+)
+def test_what_was_gone_is_seen_when_it_is_back(door: Door, away: str, back: str) -> None:
+    with door.connect() as first, door.connect() as second:
+        first.execute("DROP TABLE IF EXISTS gone, other")
+        first.execute("CREATE TABLE gone (id integer PRIMARY KEY, a integer)")
+        for _ in range(6):
+            second.execute("SELECT a FROM gone WHERE id = %s", (1,), prepare=True)
+        first.execute(away)
+        for _ in range(2):
+            with pytest.raises(psycopg.errors.ProgrammingError):
+                second.execute("SELECT a FROM gone WHERE id = %s", (1,), prepare=True)
+        first.execute(back)
+        first.execute("INSERT INTO gone VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET a = 5")
+        rows = second.execute("SELECT a FROM gone WHERE id = %s", (1,), prepare=True).fetchall()
+        assert rows == [(5,)]
+
+
+_ENDS = (
+    ("BEGIN", "SET default_transaction_read_only = on", "ROLLBACK", "U"),
+    ("BEGIN", "U", "SET default_transaction_read_only = on", "U", "ROLLBACK", "U", "BEGIN", "U"),
+    ("SET default_transaction_read_only = on", "BEGIN",
+     "SET default_transaction_read_only = off", "COMMIT", "U"),
+    ("BEGIN", "SET LOCAL default_transaction_read_only = on", "U", "COMMIT", "U", "BEGIN", "U"),
+    ("SET default_transaction_read_only = on", "BEGIN", "SET default_transaction_read_only = off",
+     "U", "ROLLBACK", "U", "SET default_transaction_read_only = off", "U"),
+    ("SET LOCAL default_transaction_read_only = on", "U"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("texts", _ENDS)
+@pytest.mark.parametrize("times", [0, 6])
+def test_what_transactions_are_is_undone_with_one(
+    door: Door, texts: tuple[str, ...], times: int
+) -> None:
+    """As any setting; whatever is known of the statements."""
+    update, outcomes = "UPDATE ro SET a = a + 1 WHERE id = %s", []
+    with doors.plain() as first, door.connect() as second:
+        for con in (first, second):
+            con.execute("DROP TABLE IF EXISTS ro")
+            con.execute("CREATE TABLE ro (id integer PRIMARY KEY, a integer)")
+            con.execute("INSERT INTO ro VALUES (1, 1)")
+            own: list[object] = []
+            for text in (*["U"] * times, *texts, "SHOW default_transaction_read_only"):
+                given = (1,) if text == "U" else ()
+                try:
+                    cursor = con.execute(update if text == "U" else text, given, prepare=True)
+                    own.append(cursor.fetchall() if cursor.description else cursor.statusmessage)
+                except psycopg.Error as error:
+                    own.append(error.sqlstate)
+            outcomes.append(own)
+            con.rollback()
+            con.execute("SET default_transaction_read_only = off")
+    assert outcomes[0] == outcomes[1]

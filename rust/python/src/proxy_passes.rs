@@ -173,6 +173,13 @@ pub(crate) fn bound(parameters: &Parameters, values: &Values) -> Option<Vec<Valu
             let Some(bytes) = value else {
                 return Some(Value::NullOf(type_));
             };
+            if TEXTS.contains(&given) && TEXTS.contains(&type_) && given != type_ {
+                // Blanks at the end count beside text, and not beside varchar.
+                let counts = (given, type_) == (TEXT, BLANK_PADDED);
+                (!counts || !bytes.ends_with(b" ")).then_some(())?;
+                let text = std::str::from_utf8(bytes).ok()?;
+                return (!text.contains('\0')).then(|| Value::Typed(type_, text.to_owned()));
+            }
             if given != type_ {
                 let number = integer(bytes, *format, given)?;
                 return Some(Value::Typed(type_, number.to_string()));
@@ -194,10 +201,15 @@ pub(crate) fn are_as_described(reply: &Reply, columns: &[Column]) -> bool {
     described.all(|own| fields.next().is_some_and(|field| is_sent_as(field, own)))
 }
 
+/// text, varchar and char(n).
+const TEXTS: [u32; 3] = [TEXT, 1043, BLANK_PADDED];
+const TEXT: u32 = 25;
+const BLANK_PADDED: u32 = 1042;
+
 /// Whether values of a type are sent in the same way as those of another one.
 fn is_sent_as(type_: u32, other: u32) -> bool {
-    const TEXTS: [u32; 2] = [25, 1043];
-    type_ == other || (TEXTS.contains(&type_) && TEXTS.contains(&other))
+    let is_text = |type_| type_ != BLANK_PADDED && TEXTS.contains(&type_);
+    type_ == other || (is_text(type_) && is_text(other))
 }
 
 /// A statement that was cancelled, by its client or by a limit of time.

@@ -14,7 +14,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.apps.pgproxy import audited, given_values, notices, tags, visitors
+from louver.trusted.apps.pgproxy import audited, given_values, narrowed, notices, tags, visitors
 from louver.trusted.apps.pgproxy.copies import Begun, Copies
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
 from louver.trusted.apps.pgproxy.directed import Directed
@@ -153,6 +153,9 @@ class Client(Copies, Directed):
                 for value, form, type_ in zip(values, forms, prepared.parameters, strict=True)
             ]
             prepared = self._before(prepared, formats)
+            types = prepared.parameters
+            if not all(narrowed.fits(given[at], types[at], own) for at, own in prepared.narrowed):
+                prepared = replace(prepared, sql=prepared.wide)
             given = prepared.in_order(given, self._moments(prepared))
         aborted = self._context.state.aborted
         try:
@@ -200,7 +203,15 @@ class Client(Copies, Directed):
         generation = self._renewed()
         if prepared.columns is None or prepared.generation == generation:
             return prepared
-        fresh = self._describing.prepared(prepared.text, prepared.types)
+        try:
+            fresh = self._describing.prepared(prepared.text, prepared.types)
+        except errors.Error:
+            # What it reads may be there again.
+            if self._context.in_transaction:
+                raise
+            seen_state.refresh(self._context)
+            generation = self._renewed()
+            fresh = self._describing.prepared(prepared.text, prepared.types)
         if list(map(_row_type, fresh.columns or ())) != list(map(_row_type, prepared.columns)):
             raise failed("0A000", "cached plan must not change result type")
         return replace(fresh, generation=generation)

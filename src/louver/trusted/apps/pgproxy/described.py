@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
-from louver.trusted.apps.pgproxy import audited, moments, tags, visitors
+from louver.trusted.apps.pgproxy import audited, moments, narrowed, tags, visitors
 from louver.trusted.apps.pgproxy.failures import failed
 from louver.trusted.executor import dispatch
 from louver.trusted.executor.local.postgres.wire import Described, Wire
@@ -50,6 +50,10 @@ class Prepared:
     #: what it does, and a fingerprint of its text without values
     does: str = ""
     shape: str = ""
+    #: the text for values that are not of their columns' types (`narrowed`), and these types by the
+    #: positions of parameters
+    wide: str = ""
+    narrowed: tuple[tuple[int, int], ...] = ()
     #: the numbers of the types of further parameters, which stand for words of time, and where the
     #: values of all parameters of the text are among the client's and these
     moments: tuple[int, ...] = ()
@@ -59,7 +63,8 @@ class Prepared:
     def face(self) -> tuple[object, ...]:
         """The types of what it takes and gives."""
         types = None if self.columns is None else [column[3] for column in self.columns]
-        return self.sql, self.parameters, self.moments, self.places, types
+        own = self.wide, self.narrowed
+        return self.sql, own, self.parameters, self.moments, self.places, types
 
     def in_order(self, own: Sequence[T], moments: Sequence[T]) -> list[T]:
         """What is of the client's parameters and of the words of time, in the order of the text."""
@@ -163,20 +168,26 @@ class Describing:
             described = self._wire.described(timed.text.home, known)
             parts = timed.split(described[0])
             if parts is not None:
-                item = self._of_described(timed.text, tokens, known, described)
+                item = self._of_described(timed.text, tokens, known, described, narrows=False)
                 places = tuple(timed.places)
                 return replace(item, parameters=parts[0], moments=parts[1], places=places)
         return self._of_described(text, tokens, types, self._wire.described(text.home, types))
 
     def _of_described(
         self, text: lexer.Text, tokens: tuple[Token, ...], types: Sequence[int],
-        described: tuple[list[int], list[Described]],
+        described: tuple[list[int], list[Described]], *, narrows: bool = True,
     ) -> Prepared:  # fmt: skip
         numbers, columns = described
-        sql = self._typed(text, types, numbers)
+        inferred = self._inferred(text) if any(types) else []
+        narrow = narrowed.types(text, numbers, inferred) if narrows else {}
+        wide = self._typed(text, types, numbers, inferred)
+        sql = self._typed(text, types, numbers, inferred, narrow)
         returns = bool(columns) or keyword(tokens[0].text) in ("SELECT", "VALUES", "TABLE", "(")
         shown = columns if returns and not self._stores(tokens) else None
-        return Prepared(sql, tokens, "other", tuple(numbers), shown)
+        own = (wide, tuple(sorted(narrow.items()))) if narrow and sql != wide else ("", ())
+        return Prepared(
+            sql, tokens, "other", tuple(numbers), shown, wide=own[0], narrowed=own[1]
+        )  # fmt: skip
 
     @staticmethod
     def _stores(tokens: Sequence[Token]) -> bool:
@@ -191,18 +202,26 @@ class Describing:
                 return keyword(tokens[0].text) == "SELECT"
         return False
 
-    def _typed(self, text: lexer.Text, types: Sequence[int], numbers: Sequence[int]) -> str:
-        """The text with the types that the client says, where they are not found without."""
+    def _inferred(self, text: lexer.Text) -> list[int]:
+        """The types of parameters as they are found where the client says none."""
+        try:
+            return self._wire.described(text.home, ())[0]
+        except errors.Error:
+            return []
+
+    def _typed(
+        self, text: lexer.Text, types: Sequence[int], numbers: Sequence[int],
+        inferred: Sequence[int], narrow: Collection[int] = (),
+    ) -> str:  # fmt: skip
+        """The text with the types that the client says, where they are not found without; but for
+        parameters at these positions.
+        """
         if not any(types):
             return text.home
-        try:
-            inferred, _ = self._wire.described(text.home, ())
-        except errors.Error:
-            inferred = []
         written = {}
         for at, own in enumerate(numbers):
             other = inferred[at] if at < len(inferred) else 0
-            if own != other and other not in _WIDER.get(own, ()):
+            if at not in narrow and own != other and other not in _WIDER.get(own, ()):
                 written[str(at + 1)] = f"(${at + 1}::{self._wire.type_name(own)})"
         return lexer.filled(text.home, written) if written else text.home
 

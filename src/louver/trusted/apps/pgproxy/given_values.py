@@ -16,11 +16,12 @@ from louver.trusted.apps.pgproxy.failures import failed
 Printed = Callable[[bytes, int], str]
 """The text of a value in its binary form, by the number of its type."""
 _INTEGERS = {20: ">q", 21: ">h", 23: ">i", 26: ">I"}
+_LIMITS = {21: (1 << 15, "smallint"), 23: (1 << 31, "integer"), 20: (1 << 63, "bigint")}
 _FLOATS = {700: ">f", 701: ">d"}
 _TEXTS = frozenset((0, 18, 19, 25, 114, 142, 705, 1042, 1043))
 _BOOL, _BYTEA, _UUID, _JSONB = 16, 17, 2950, 3802
 _DATE, _TIMESTAMP, _TIMESTAMPTZ = 1082, 1114, 1184
-_WHOLE = re.compile(r"\s*[-+]?[0-9]{1,18}\s*")
+_WHOLE = re.compile(r"\s*[-+]?[0-9]{1,100}\s*")
 _DAY, _MOMENT = date(2000, 1, 1), datetime(2000, 1, 1)
 
 
@@ -43,7 +44,10 @@ def _of_text(text: str, type_: int) -> object:
         raise failed("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
     # A number finds its row without a word of SQL.
     if type_ in _INTEGERS and _WHOLE.fullmatch(text):
-        return int(text)
+        number, limits = int(text), _LIMITS.get(type_)
+        if limits is not None and not -limits[0] <= number < limits[0]:
+            raise failed("22003", f'value "{text}" is out of range for type {limits[1]}')
+        return number
     return text
 
 

@@ -29,7 +29,7 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     passed = wire.trees.passed(prepared.sql, doubtful=_is_doubtful(context, prepared))
     if passed is None:
         return None
-    types = _parameters(prepared.parameters, passed.types)
+    types = _parameters(prepared, passed.types)
     if types is None:
         return None
     tables = [context.catalog.tables.get(name) for name in passed.relations]
@@ -63,13 +63,17 @@ def _is_doubtful(context: Context, prepared: Prepared) -> bool:
     )
 
 
-def _parameters(given: Sequence[int], own: Sequence[int]) -> list[tuple[int, int, bool]] | None:
+def _parameters(prepared: Prepared, own: Sequence[int]) -> list[tuple[int, int, bool]] | None:
     """Of each parameter the type that the client says, the one that the text gives it, and whether
     texts of that mean the same under all settings; None where one is not brought to the other.
     """
+    given, narrow = prepared.parameters, dict(prepared.narrowed)
     pairs = list(zip(given, own, strict=False))
-    if len(given) != len(own) or not all(a == b or _is_wider(b, a) for a, b in pairs):
+    if len(given) != len(own):
         return None
+    for at, (a, b) in enumerate(pairs):
+        if a != b and narrow.get(at) != b and not _is_wider(b, a):
+            return None
     return [(a, b, b in relayed_texts.FIRM) for a, b in pairs]
 
 

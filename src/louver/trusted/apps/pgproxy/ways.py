@@ -12,6 +12,7 @@ from louver._rust.proxy import Reserve
 from louver.trusted.apps.pgproxy import (
     beginning,
     moments,
+    narrowed,
     passing,
     reading,
     relayed_texts,
@@ -50,6 +51,8 @@ def of(context: Context, wire: Wire, prepared: Prepared) -> Any | None:
     )
     if passed is not None:
         return passed
+    if narrowed.counts_blanks(prepared.parameters, prepared.narrowed):
+        return None
     # Each placeholder is one value, in the order of Bind.
     if text.parameters != tuple(range(1, len(prepared.parameters) + 1)):
         return None

@@ -51,6 +51,8 @@ class Characteristics:
 
     default: Modes = Modes("READ COMMITTED", read_only=False)
     open: Modes = Modes()
+    #: what the default is once the open transaction is committed
+    after: Modes = Modes("READ COMMITTED", read_only=False)
     #: what RESET goes back to
     startup: Modes = Modes("READ COMMITTED", read_only=False)
 
@@ -150,16 +152,27 @@ def set_modes(context: Context, modes: Modes) -> None:
     state.follows_on = wanted.level in _FOLLOWING
 
 
-def set_default(context: Context, modes: Modes) -> None:
-    """What transactions are from now on, where BEGIN does not say it."""
+def set_default(context: Context, modes: Modes, *, local: bool = False) -> None:
+    """What transactions are from now on, where BEGIN does not say it; or only up to the end of the
+    one that is open.
+    """
     if modes.level == "SERIALIZABLE":
         # Statements outside of a transaction would have to be such transactions too.
         refuse("SERIALIZABLE as the default of a session")
-    take_default(context, modes.over(context.state.cache(Characteristics).default))
+    wanted = modes.over(context.state.cache(Characteristics).default)
+    if not local:
+        take_default(context, wanted)
+    elif context.in_transaction:
+        _apply_default(context, wanted)
 
 
 def take_default(context: Context, modes: Modes) -> None:
     """The same of modes that are all said; statements outside of transactions have them too."""
+    context.state.cache(Characteristics).after = modes
+    _apply_default(context, modes)
+
+
+def _apply_default(context: Context, modes: Modes) -> None:
     context.state.cache(Characteristics).default = modes
     context.state.only_reads = bool(modes.read_only)
 
@@ -200,6 +213,12 @@ def begin(context: Context, modes: Modes) -> None:
     context.state.follows_on = wanted.level in _FOLLOWING
     given.began(context)
     cursors.began(context)
+    before = own.after = own.default
+
+    def end(committed: bool) -> None:
+        take_default(context, own.after if committed else before)
+
+    context.state.endings.append(end)
 
 
 def _end(context: Context, words: Words, *, committing: bool) -> Answer:

@@ -99,7 +99,7 @@ def change(
         return _to_default(context, name, local=local)
     value = _read(context, text, name, rest)
     if name in _MODES:
-        _set_modes(context, name, value)
+        _set_modes(context, name, value, local=local)
     elif context.in_transaction or not local:
         given.put(context, name, value, local=local)
     return control.outside(context, "SET LOCAL") if local else Answer()
@@ -178,7 +178,7 @@ def require(name: str, value: str, category: str) -> None:
     refuse(f"SET {name}")
 
 
-def _set_modes(context: Context, name: str, value: str) -> None:
+def _set_modes(context: Context, name: str, value: str, *, local: bool) -> None:
     if name in _ISOLATION:
         given = Modes(level=keyword(value))
     elif name in _READING:
@@ -186,7 +186,7 @@ def _set_modes(context: Context, name: str, value: str) -> None:
     else:
         given = Modes(deferrable=value == "on")
     if _MODES[name]:
-        control.set_default(context, given)
+        control.set_default(context, given, local=local)
     else:
         control.set_modes(context, given)
 
