@@ -69,10 +69,8 @@ def _compare(
         plain, own = (_ran(con, given) for con in sides)
         refused += own == _REFUSED
         # Some plans convert a value before it is known that no row gets it.
-        early = any(
-            one in _EARLY and two[:2] == ([], b"UPDATE 0")
-            for one, two in ((plain, own), (own, plain))
-        )
+        pairs = (plain, own), (own, plain)
+        early = any(a in _EARLY and b[:2] == ([], b"UPDATE 0") for a, b in pairs)
         assert early or own in (plain, _REFUSED), (sql, types, given, plain, own)
         for con in sides if within else ():
             con.pgconn.exec_(b"COMMIT" if own == plain else b"ROLLBACK")
