@@ -16,7 +16,7 @@ from louver import errors
 from louver.names import keyword
 from louver.trusted.apps.pgproxy import audited, given_values, narrowed, notices, tags, visitors
 from louver.trusted.apps.pgproxy.copies import Begun, Copies
-from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats
+from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats, row_type
 from louver.trusted.apps.pgproxy.directed import Directed
 from louver.trusted.apps.pgproxy.failures import Failed, Fields, failed, fields_of, reporting
 from louver.trusted.apps.pgproxy.visitors import Visitor
@@ -212,7 +212,7 @@ class Client(Copies, Directed):
             seen_state.refresh(self._context)
             generation = self._renewed()
             fresh = self._describing.prepared(prepared.text, prepared.types)
-        if list(map(_row_type, fresh.columns or ())) != list(map(_row_type, prepared.columns)):
+        if row_type(fresh.columns or ()) != row_type(prepared.columns):
             raise failed("0A000", "cached plan must not change result type")
         return replace(fresh, generation=generation)
 
@@ -379,8 +379,3 @@ class Client(Copies, Directed):
             direct_changes.count(self._context)
         with suppress(Exception):
             self._session.close()
-
-
-def _row_type(column: Described) -> tuple[str, int, int]:
-    """What of a column a statement that was described relies on: name, type, modifier."""
-    return column[0], column[3], column[5]

@@ -62,7 +62,7 @@ class Prepared:
     @property
     def face(self) -> tuple[object, ...]:
         """The types of what it takes and gives."""
-        types = None if self.columns is None else [column[3] for column in self.columns]
+        types = None if self.columns is None else row_type(self.columns)
         own = self.wide, self.narrowed
         return self.sql, own, self.parameters, self.moments, self.places, types
 
@@ -80,6 +80,11 @@ class Prepared:
     def ends(self) -> str:
         """Whether it is "commit" or "rollback" of a transaction, and nothing more; "" if not."""
         return tags.ends(self.tokens)
+
+
+def row_type(columns: Sequence[Described]) -> list[tuple[str, int, int]]:
+    """What of columns a statement that was described relies on: name, type, modifier."""
+    return [(column[0], column[3], column[5]) for column in columns]
 
 
 class Describing:
