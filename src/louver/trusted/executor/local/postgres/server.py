@@ -39,7 +39,7 @@ _SYSTEM = Path("/usr/lib/postgresql")
 #: The first release that says what ``pg_proc.prosqlbody`` and ``indnullsnotdistinct`` do.
 _OLDEST = 15
 SETTINGS = {
-    "listen_addresses": "", "unix_socket_permissions": "0700", "max_connections": "300",
+    "listen_addresses": "", "unix_socket_permissions": "0700", "max_connections": "1200",
     # Nothing outlives the process.
     "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
     "wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "256MB",
