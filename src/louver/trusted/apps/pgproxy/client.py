@@ -216,14 +216,6 @@ class Client(Copies, Directed):
             raise failed("0A000", "cached plan must not change result type")
         return replace(fresh, generation=generation)
 
-    def _renewed(self) -> int:
-        """The generation: what a statement means is the same as long as that is."""
-        basis = direct.basis(self._context)
-        if basis != self._basis:
-            self._generation, self._basis = self._generation + 1, basis
-            self._describing.forget()
-        return self._generation
-
     def _noted(self, tokens: Sequence[Token]) -> None:
         sets, defines = tags.may_set(tokens), tags.may_define(tokens)
         if tags.may_undo(tokens):

@@ -11,7 +11,7 @@ from louver.trusted.apps.pgproxy import ways
 from louver.trusted.apps.pgproxy.described import Describing, Prepared
 from louver.trusted.apps.pgproxy.failures import reporting
 from louver.trusted.apps.pgproxy.timing import Timing
-from louver.trusted.executor import seen_state
+from louver.trusted.executor import direct, seen_state
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.executor.containment import contained
 
@@ -20,10 +20,16 @@ class Directed(Timing):
     """The part of a client that has statements run without Python."""
 
     _describing: Describing
+    _generation: int
+    _basis: tuple[object, ...]
 
     def _renewed(self) -> int:
         """The generation: what a statement means is the same as long as that is."""
-        raise NotImplementedError
+        basis = direct.basis(self._context)
+        if basis != self._basis:
+            self._generation, self._basis = self._generation + 1, basis
+            self._describing.forget()
+        return self._generation
 
     @reporting
     def way(self, prepared: Prepared) -> Any | None:
