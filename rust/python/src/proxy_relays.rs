@@ -144,7 +144,7 @@ impl PassedChange {
         let (replies, used) = match replies {
             Ok(mut replies) => {
                 let last = if behind > 0 { replies.pop() } else { None };
-                (Ok(replies.pop()), last.map(number))
+                (Ok(replies.pop()), last.and_then(number).map(Some))
             }
             Err(Ran::Unsure) => return Ran::Unsure,
             Err(ran) => (Err(ran), Some(None)),
