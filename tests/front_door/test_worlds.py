@@ -133,8 +133,9 @@ class _Drawn:
             acts = [self._act(_RARE)]
         elif drawn < 0.85:
             text, kinds = draw.choice(_STATEMENTS)
+            how = draw.choice(("prepared", "prepared", "simple"))
             acts = [
-                Act(text, tuple(map(self._value, kinds.split())), binary=draw.random() < 0.5)
+                Act(text, tuple(map(self._value, kinds.split())), how, draw.random() < 0.5)
                 for _ in range(5)
             ]
         else:

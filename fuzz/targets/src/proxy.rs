@@ -2,6 +2,7 @@
 
 use bytes::BytesMut;
 use louver_proxy::decoders::{packet, page, take_packet, Exchange};
+use louver_proxy::literals::cut;
 use louver_proxy::message::{decode, next_tag};
 use louver_proxy::{Request, Users};
 use std::sync::OnceLock;
@@ -37,6 +38,7 @@ fn messages(data: &[u8]) {
                 assert!(tag.is_some() && input.len() < before);
                 if let Request::Query(text) = request {
                     assert!(!text.contains('\0') && text.len() < before);
+                    literals(&text);
                 }
             }
             Ok(None) => {
@@ -47,6 +49,16 @@ fn messages(data: &[u8]) {
             Err(error) if error.sqlstate() == "22021" => assert!(input.len() < before),
             Err(_) => return,
         }
+    }
+}
+
+/// A shape has one parameter for each literal, and nothing else that begins with a dollar.
+fn literals(text: &str) {
+    let Some(cut) = cut(text) else { return };
+    assert!(text.get(cut.start..cut.end).is_some());
+    let names = |shape: &str| shape.matches('"').count() + shape.matches('\'').count();
+    if names(&cut.shape) == 0 {
+        assert_eq!(cut.shape.matches('$').count(), cut.literals.len());
     }
 }
 
@@ -94,6 +106,10 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
     ];
     let simple = [
         message(b'Q', "SELECT 'é'\0".as_bytes()),
+        message(
+            b'Q',
+            b"UPDATE t SET a = 'b''c', d = -5.5 WHERE e IN (E'\\\\', NULL, '1'::int4)\0",
+        ),
         message(b'd', b"1\t2\n"),
         message(b'c', b""),
         message(b'f', b"no\0"),

@@ -37,6 +37,7 @@ mod proxy_returning;
 mod proxy_rows;
 mod proxy_running;
 mod proxy_sequences;
+mod proxy_shapes;
 mod proxy_shown;
 mod proxy_sources;
 mod proxy_statements;

@@ -2,6 +2,7 @@
 //! where that is known to do.
 
 use crate::proxy_sequences::SequenceNumbers;
+use crate::proxy_shapes::Shapes;
 use crate::proxy_statements::{statement, Handle};
 use crate::proxy_texts::Texts;
 use crate::proxy_transactions::Transaction;
@@ -43,6 +44,7 @@ pub(crate) struct Client {
     /// Sequences that are drawn from without Python.
     pub(crate) drawn: Vec<SequenceNumbers>,
     pub(crate) texts: Texts,
+    pub(crate) shapes: Shapes,
     /// Data of a COPY that comes in, until it is worth a call.
     pub(crate) copied: Vec<u8>,
 }
@@ -77,6 +79,7 @@ impl Client {
             ran: Vec::new(),
             drawn: Vec::new(),
             texts: Texts::default(),
+            shapes: Shapes::default(),
             copied: Vec::new(),
         };
         client.call(py, |_| Ok(()))?;
@@ -117,6 +120,12 @@ impl Client {
         }
     }
 
+    /// Whether a setting that clients are told of has this value.
+    pub(crate) fn has(&self, setting: &str, value: &str) -> bool {
+        let mut all = self.settings.iter();
+        all.any(|(name, own)| name == setting && own == value)
+    }
+
     fn after(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let after = object.call_method0("after")?;
         let (status, listens, settings, notices, generation): After<'_> = after.extract()?;
@@ -154,6 +163,9 @@ impl Engine for Client {
         if let Some(known) = self.texts.split(sql) {
             return Ok(known);
         }
+        if let Some(part) = self.known_part(sql) {
+            return Ok(vec![part]);
+        }
         let parts: Vec<(String, u32)> = Python::attach(|py| {
             self.call_apart(py, |o| o.call_method1("split", (sql,))?.extract())
         })?;
@@ -162,6 +174,10 @@ impl Engine for Client {
     }
 
     fn prepare(&mut self, sql: &str, types: &[u32], name: &str) -> Done<Statement<Handle>> {
+        let may_be_cut = name.is_empty() && types.is_empty();
+        if let Some(known) = may_be_cut.then(|| self.known_shape(sql)).flatten() {
+            return Ok(known);
+        }
         let state = self.status();
         let known = self.texts.find(sql, types, self.generation, state);
         let known = known.filter(|_| name.is_empty());
@@ -188,6 +204,9 @@ impl Engine for Client {
         if name.is_empty() {
             self.texts
                 .add(sql, types, self.generation, &prepared, is_open);
+        }
+        if may_be_cut {
+            self.learn_shape(sql, &prepared);
         }
         Ok(prepared)
     }
@@ -227,6 +246,8 @@ impl Engine for Client {
         values: &Values,
         formats: &[i16],
     ) -> Done<Outcome> {
+        let literals = statement.handle.literals();
+        let values = literals.as_ref().map_or(values, |own| &own.values);
         self.get_ready(statement);
         let mut done = self.run_direct(statement, values, formats);
         if done.is_none() && (self.provided(statement) || self.began_again()) {

@@ -24,13 +24,21 @@ impl Guest {
     }
 }
 
+impl Client {
+    /// The next client may not know what these show.
+    fn forget_texts(&mut self) {
+        self.texts.clear();
+        self.shapes.clear();
+    }
+}
+
 impl Lent for Client {
     type Visitor = Guest;
 
     fn enter(&mut self, guest: &mut Guest) -> Done<()> {
         if guest.stamp == 0 || guest.stamp != self.stamp {
             self.stamp = 0;
-            self.texts.clear();
+            self.forget_texts();
             let object = &guest.object;
             guest.stamp = Python::attach(|py| {
                 self.call(py, |o| o.call_method1("enter", (object,))?.extract())
@@ -42,7 +50,7 @@ impl Lent for Client {
     }
 
     fn leave(&mut self, guest: &mut Guest) -> Done<bool> {
-        self.texts.clear();
+        self.forget_texts();
         if !self.touched {
             return Ok(guest.pinned);
         }
@@ -57,7 +65,7 @@ impl Lent for Client {
     fn reset(&mut self) -> bool {
         self.stamp = 0;
         self.abandon();
-        self.texts.clear();
+        self.forget_texts();
         self.ran.clear();
         let done = Python::attach(|py| self.call(py, |o| o.call_method0("reset")?.extract()));
         self.notices.clear();

@@ -201,7 +201,9 @@ impl Client {
     /// What has run a statement before the catalog, or a setting, became another one is made anew,
     /// and so is that of one with parameters that has not run yet.
     pub(crate) fn renew_way(&mut self, statement: &Statement<Handle>) {
-        let learns = statement.kind == Kind::Other && !statement.parameters.is_empty();
+        let is_shape = statement.handle.literals().is_some();
+        let has_values = is_shape || !statement.parameters.is_empty();
+        let learns = statement.kind == Kind::Other && has_values;
         self.renew(&statement.handle, learns);
     }
 
@@ -249,6 +251,12 @@ impl Client {
                 .map(|value| value.as_ref().map(|bytes| PyBytes::new(py, bytes)))
                 .collect();
             let object = handle.object().bind(py).clone();
+            if let Some(literals) = handle.literals() {
+                let given = (object, literals.text.as_str(), given, formats.to_vec());
+                return self.call(py, |client| {
+                    outcome(&client.call_method1("run_shape", given)?)
+                });
+            }
             let given = (object, given, values.formats.clone(), formats.to_vec());
             self.call(py, |client| outcome(&client.call_method1("run", given)?))
         })

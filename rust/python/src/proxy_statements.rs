@@ -4,6 +4,7 @@ use crate::proxy_moments::Moments;
 use crate::proxy_passes::Pass;
 use crate::proxy_reads::Read;
 use crate::proxy_relays::PassedChange;
+use crate::proxy_shapes::Literals;
 use crate::proxy_transactions::Begin;
 use crate::proxy_values::{columns, rows};
 use crate::proxy_writes::Write;
@@ -11,9 +12,10 @@ use louver_proxy::{CopyForm, CursorUse, CursorVerb, Kind, Looks, Outcome, Statem
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A prepared statement: Python's object, and how it runs without Python.
+/// A prepared statement: Python's object, and how it runs without Python; and the values of one whose
+/// text has them in it.
 #[derive(Clone)]
-pub(crate) struct Handle(Arc<Inner>);
+pub(crate) struct Handle(Arc<Inner>, Option<Arc<Literals>>);
 
 struct Inner {
     object: Py<PyAny>,
@@ -73,6 +75,15 @@ impl Handle {
         &self.0.object
     }
 
+    /// The same statement with values.
+    pub(crate) fn with(&self, literals: Literals) -> Self {
+        Self(Arc::clone(&self.0), Some(Arc::new(literals)))
+    }
+
+    pub(crate) fn literals(&self) -> Option<Arc<Literals>> {
+        self.1.clone()
+    }
+
     pub(crate) fn looks(&self) -> Looks {
         self.0.looks.clone()
     }
@@ -122,23 +133,26 @@ pub(crate) fn statement(prepared: Bound<'_, PyAny>) -> PyResult<Statement<Handle
             name,
             ahead,
         }),
-        handle: Handle(Arc::new(Inner {
-            looks: Looks {
-                kind: prepared.getattr("does")?.extract()?,
-                shape: prepared.getattr("shape")?.extract()?,
-            },
-            ends: match prepared.getattr("ends")?.extract::<&str>()? {
-                "commit" => Some(End::Commit),
-                "rollback" => Some(End::Rollback),
-                _ => None,
-            },
-            moments: Moments {
-                types: prepared.getattr("moments")?.extract()?,
-                places: prepared.getattr("places")?.extract()?,
-            },
-            object: prepared.unbind(),
-            known: Mutex::default(),
-        })),
+        handle: Handle(
+            Arc::new(Inner {
+                looks: Looks {
+                    kind: prepared.getattr("does")?.extract()?,
+                    shape: prepared.getattr("shape")?.extract()?,
+                },
+                ends: match prepared.getattr("ends")?.extract::<&str>()? {
+                    "commit" => Some(End::Commit),
+                    "rollback" => Some(End::Rollback),
+                    _ => None,
+                },
+                moments: Moments {
+                    types: prepared.getattr("moments")?.extract()?,
+                    places: prepared.getattr("places")?.extract()?,
+                },
+                object: prepared.unbind(),
+                known: Mutex::default(),
+            }),
+            None,
+        ),
     })
 }
 

@@ -87,12 +87,7 @@ impl Raw {
                 format!("Decimal('{}')", decimal(*value, *scale)?)
             }
             (Self::Whole(value), _) => value.to_string(),
-            (Self::Text(value), _) => {
-                let plain =
-                    |byte: u8| matches!(byte, b' '..=b'~') && byte != b'\\' && byte != b'\'';
-                value.bytes().all(plain).then_some(())?;
-                format!("'{value}'")
-            }
+            (Self::Text(value), _) => printed(value)?,
             _ => return None,
         };
         let hash = Sha256::digest(printed);
@@ -162,6 +157,34 @@ fn whole(value: i128, data_type: &DataType) -> Option<ArrayRef> {
     })
 }
 
+/// A text as Python's `repr` prints it; None of letters of which it is not certain that it prints
+/// them as they are.
+fn printed(text: &str) -> Option<String> {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut result = String::with_capacity(text.len() + 2);
+    result.push(quote);
+    for letter in text.chars() {
+        match letter {
+            '\n' => result.push_str("\\n"),
+            '\r' => result.push_str("\\r"),
+            '\t' => result.push_str("\\t"),
+            _ if letter == '\\' || letter == quote => result.extend(['\\', letter]),
+            ' '..='~' => result.push(letter),
+            '\0'..='\x7f' => result.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            '\u{a1}'..'\u{590}' | '\u{4e00}'..='\u{9fa5}' if letter.is_alphanumeric() => {
+                result.push(letter);
+            }
+            _ => return None,
+        }
+    }
+    result.push(quote);
+    Some(result)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,8 +230,24 @@ mod tests {
         for (value, data_type, mark) in known {
             assert_eq!(value.mark(&data_type).as_deref(), Some(mark));
         }
-        for text in ["it's", "\\", "ä", "\n"] {
-            assert_eq!(Raw::Text(text.to_owned()).mark(&DataType::Utf8), None);
+        let texts = [
+            ("it's", Some("e8a14e7df117da81")),
+            ("\"", Some("3251eb06ac2e2848")),
+            ("a'\"b", Some("a07c328d49f7a7f3")),
+            ("\\", Some("66720edc85ee3131")),
+            ("\n\t\r", Some("840f0a195de9a454")),
+            ("\x07\x7f", Some("27307315fe178e44")),
+            ("ä", Some("58c859b76dbef4bb")),
+            ("Ж", Some("1752d58598f93fa2")),
+            ("漢字", Some("9eae9f8a60f38db5")),
+            ("\u{ad}", None),
+            ("\u{1f600}", None),
+        ];
+        for (text, mark) in texts {
+            assert_eq!(
+                Raw::Text(text.to_owned()).mark(&DataType::Utf8).as_deref(),
+                mark
+            );
         }
         let small = DataType::Decimal128(12, 7);
         assert_eq!(Raw::Whole(1).mark(&small), None);

@@ -165,6 +165,23 @@ class Client(Copies, Directed):
         self._notices += notices.fields_of(self._context, answer.notices)
         return self._result(prepared, answer, formats, aborted=aborted)
 
+    def run_shape(
+        self, prepared: Prepared, sql: str, values: Sequence[bytes | None], formats: Sequence[int]
+    ) -> Result:
+        """Run a text of a client's whose literals are `values` of the statement of its shape; or as
+        it is, where that is not the same any more.
+        """
+        if not self._context.in_transaction:
+            self.refresh()
+        if not self.holds(prepared):
+            return self.run(self.prepare(sql, ()), (), (), formats)
+        try:
+            return self.run(prepared, values, [0] * len(values), formats)
+        except Failed as failure:
+            # It would be one in the shape.
+            failure.fields.pop("position", None)
+            raise
+
     def _within_implicit(self, prepared: Prepared) -> Result:
         """What begins or ends a transaction, within one that the client did not ask for."""
         words = [keyword(token.text) for token in prepared.tokens]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from louver import errors
 from louver._rust.proxy import Reserve
 from louver.trusted.apps.pgproxy import ways
-from louver.trusted.apps.pgproxy.described import Describing, Prepared
+from louver.trusted.apps.pgproxy.described import Describing, Prepared, row_type
 from louver.trusted.apps.pgproxy.failures import reporting
 from louver.trusted.apps.pgproxy.timing import Timing
 from louver.trusted.executor import direct, seen_state
@@ -30,6 +31,31 @@ class Directed(Timing):
             self._generation, self._basis = self._generation + 1, basis
             self._describing.forget()
         return self._generation
+
+    @reporting
+    def shaped(self, prepared: Prepared, shape: str, types: Sequence[int]) -> Prepared | None:
+        """A statement with parameters in the place of its literals, some of which are cast to these
+        types; None where that does not give the same columns.
+        """
+        with contained(self._session):
+            try:
+                item = self._describing.prepared(shape, types)
+            except errors.Error:
+                return None
+            shown = [None if c is None else row_type(c) for c in (prepared.columns, item.columns)]
+            if item.kind != prepared.kind or shown[0] != shown[1]:
+                return None
+            item = replace(item, does=prepared.does, shape=prepared.shape)
+            return replace(item, generation=self._renewed())
+
+    @reporting
+    def holds(self, prepared: Prepared) -> bool:
+        """Whether a statement takes and gives the same still."""
+        with contained(self._session):
+            try:
+                return self._describing.again(prepared, self._renewed()) is not None
+            except errors.Error:
+                return False
 
     @reporting
     def way(self, prepared: Prepared) -> Any | None:
