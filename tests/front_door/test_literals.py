@@ -194,7 +194,8 @@ def test_they_run_without_python(tmp_path: Path, *, simple: bool) -> None:
             counts.append(status.state_of((monitor, None))["direct_total"] - before)
         # BEGIN and COMMIT are statements too.
         assert min(counts[:-1]) >= 28, counts
-        assert counts[-1] < 14, counts
+        # Of these, what begins and ends transactions.
+        assert counts[-1] <= 20, counts
 
 
 def test_columns_become_others_meanwhile(door: Door) -> None:

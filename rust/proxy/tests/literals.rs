@@ -13,7 +13,7 @@ fn values(sql: &str) -> Vec<Option<String>> {
     let text = |value: bytes::Bytes| String::from_utf8(value.to_vec()).expect("a text");
     literals
         .into_iter()
-        .map(|one| one.value.map(text))
+        .map(|literal| literal.value.map(text))
         .collect()
 }
 
@@ -183,8 +183,8 @@ proptest! {
     #[test]
     fn tokens_of_sql_do_not_panic(
         parts in prop::collection::vec(select(vec![
-            "SELECT ", "(", ")", "'", "''", "E'", "\\", "\"", "5", ".", "-", "--", "=", "::", "date",
-            " ", ",", "IN", "VALUES", "AND ", "BETWEEN ", "NULL", "é", "$", "/*", ";",
+            "SELECT ", "(", ")", "'", "''", "E'", "\\", "\"", "5", ".", "-", "--", "=", "::",
+            "date", " ", ",", "IN", "VALUES", "AND ", "BETWEEN ", "NULL", "é", "$", "/*", ";",
         ]), 0..40)
     ) {
         let _ = cut(&format!("SELECT {}", parts.concat()));

@@ -153,8 +153,8 @@ fn key(cut: &Cut) -> Key {
 }
 
 /// Whether a literal means the same as a parameter of a type whose value has its text. The type is
-/// that of a column which the literal is compared with or stored in, so that a string has it anyway;
-/// a number has its own, and PostgreSQL compares it as that of the two which is wider.
+/// that of a column which the literal is compared with or stored in, so a string has it anyway; a
+/// number has its own, and PostgreSQL compares it as that of the two which is wider.
 fn fits(literal: &Literal, type_: u32) -> bool {
     if literal.type_ != 0 {
         return literal.type_ == type_;

@@ -12,8 +12,8 @@ use louver_proxy::{CopyForm, CursorUse, CursorVerb, Kind, Looks, Outcome, Statem
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A prepared statement: Python's object, and how it runs without Python; and the values of one whose
-/// text has them in it.
+/// A prepared statement: Python's object, and how it runs without Python; and the values of one
+/// whose text has them in it.
 #[derive(Clone)]
 pub(crate) struct Handle(Arc<Inner>, Option<Arc<Literals>>);
 
