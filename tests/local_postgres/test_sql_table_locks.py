@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from louver import errors
 from tests import shared
 from tests.local_postgres.twin import PostgresTwin
 
+#: Longer than eight attempts at a lock take.
+_LIMIT_S = 15
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 _MODES = (
     "ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE", "SHARE",
@@ -88,6 +91,9 @@ def test_modes_keep_each_other_out(twin: PostgresTwin, other: Any, mode: str) ->
     """Also through a view: it locks the tables that it reads."""
     twin.louver.execute("BEGIN")
     twin.louver.execute(f"LOCK TABLE v IN {mode} MODE")
+    # Who does not wait does not come to this limit.
+    other.execute(f"SET lock_timeout = '{_LIMIT_S}s'")
+    begun_s = time.monotonic()
     for wanted in _MODES:
         other.execute("BEGIN")
         state = ""
@@ -97,6 +103,7 @@ def test_modes_keep_each_other_out(twin: PostgresTwin, other: Any, mode: str) ->
             state = str(error.sqlstate)
         other.execute("ROLLBACK")
         assert state == ("55P03" if wanted in _CONFLICTS[mode] else ""), wanted
+    assert time.monotonic() - begun_s < _LIMIT_S
     twin.louver.execute("ROLLBACK")
 
 

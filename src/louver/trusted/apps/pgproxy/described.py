@@ -106,7 +106,7 @@ class Describing:
     def require_syntax(self, text: lexer.Text) -> None:
         """Raise for a text that PostgreSQL cannot read, as far as it knows all of it."""
         try:
-            tokens = _cut(text.plain)
+            tokens = lexer.every_token(text.plain)
         except errors.Error as error:
             dispatch.unread(self._context, text, error)
             raise
@@ -146,7 +146,7 @@ class Describing:
         if not texts:
             return Prepared("", (), "empty")
         try:
-            tokens = _cut(texts[0].plain)
+            tokens = lexer.every_token(texts[0].plain)
         except errors.Error as error:
             dispatch.unread(context, texts[0], error)
             raise
@@ -288,7 +288,7 @@ class Describing:
         if keyword(prepared.tokens[0].text) != "EXECUTE":
             return prepared.tokens
         item = self._named(prepared)
-        return _cut(item.text.plain)
+        return lexer.every_token(item.text.plain)
 
     def of_statement(self, name: str) -> Prepared | None:
         """A statement of PREPARE, for the protocol; None where there is none."""
@@ -303,14 +303,6 @@ class Describing:
     def _named(self, prepared: Prepared) -> named.Prepared:
         (text,) = lexer.split(prepared.sql)
         return named.named(self._context, text, lexer.tokens(text.plain))
-
-
-def _cut(plain: str) -> tuple[Token, ...]:
-    """The tokens of a statement, those behind the first from there on: sqlglot takes the rest of
-    some statements for one text.
-    """
-    (first, *_) = lexer.tokens(plain)
-    return first, *lexer.tokens(plain[first.end + 1 :])
 
 
 def _with_looks(item: Prepared) -> Prepared:

@@ -45,7 +45,7 @@ _BEFORE_NAMES = frozenset(("LOCK", "TABLE", "ONLY", ",", "."))
 
 
 def lock(
-    context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
+    context: Context, text: lexer.Text, _tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
     """LOCK [TABLE] [ONLY] name [*], … [IN … MODE] [NOWAIT]."""
     context.local.statements.require_syntax(text.home)
@@ -63,7 +63,7 @@ def lock(
             "LOCK TABLE in a READ COMMITTED transaction that has changed or locked something"
             " before (begin with it)"
         )
-    waits = not _is_nowait(tokens)
+    waits = not _is_nowait(lexer.every_token(text.plain))
     clock = Clock()
     with clock.step("lock"):
         try:

@@ -210,6 +210,14 @@ def _tokens(text: str) -> list[Token]:
         raise errors.make("sql.syntax", detail=str(error)) from None
 
 
+def every_token(text: str) -> tuple[Token, ...]:
+    """The tokens of a statement, those behind the first from there on: sqlglot takes the rest of
+    some statements for one text.
+    """
+    (first, *_) = tokens(text)
+    return first, *tokens(text[first.end + 1 :])
+
+
 def between(text: str, parts: Sequence[Token]) -> str:
     """What stands between the tokens of a text, blanks apart: nothing but comments can."""
     pieces, position = [], 0
