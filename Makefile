@@ -48,11 +48,11 @@ test-python: setup
 
 drivers: $(VENV)/.drivers  ## fetch PostgreSQL's drivers of Java, Go and Node, which tests use
 
-soak: setup  ## all tests with many times the cases, drawn anew; hours. SOAK="--factor 3 --seed 7"
+soak: setup coverage  ## coverage, and all tests with many times the cases; hours. SOAK="--factor 3 --seed 7"
 	PROPTEST_CASES=10000 LOUVER_SOAK=10 $(MAKE) test-rust
 	$(RUN) -m tests.run --soak $(SOAK) $(TESTS)
 
-lint: lint-python lint-rust coverage  ## formatting, lint, types, imports, stubs, coverage
+lint: lint-python lint-rust  ## formatting, lint, types, imports, stubs
 
 lint-python: setup
 	$(BIN)/ruff check
