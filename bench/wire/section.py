@@ -77,7 +77,8 @@ def _notes(extent: Extent) -> Iterator[str]:
         "All of them use Unix sockets. " + _pooled()
     )
     yield (
-        "Single statements are those of psycopg 3, which prepares each: cells are median / p99 in "
+        "Single statements are those of psycopg 3, which prepares each, but for those that have "
+        "literals, which are in their texts: cells are median / p99 in "
         f"milliseconds of at most {extent.runs:,} runs, or fewer within {extent.budget_s:g} s, "
         f"after {extent.warm} that do not count; the sides run in turns. “Adds” is the difference "
         "of the medians. Columns: id bigint PRIMARY KEY, v bigint, s text, all ENC at the door, "

@@ -16,6 +16,8 @@ Values = Callable[[int, int], tuple[Any, ...]]
 """The parameters of a statement, from a key that is there and one that is new."""
 #: t has ENC columns at the door, and p none.
 TABLE = "CREATE TABLE {name} (id bigint{enc} PRIMARY KEY, v bigint{enc}, s text{enc})"
+#: What ends the names of statements that have their values in their texts.
+LITERALS = "with literals"
 NO_ENC = "no ENC column: point read"
 FORMS: dict[str, tuple[str, Values]] = {
     NO_ENC: ("SELECT v, s FROM p0 WHERE id = %s", lambda old, _: (old,)),
@@ -26,6 +28,12 @@ FORMS: dict[str, tuple[str, Values]] = {
     "INSERT of one row": ("INSERT INTO t0 VALUES (%s, %s, %s)", lambda _, new: (new, 1, "new")),
     "UPDATE by key": ("UPDATE t0 SET v = %s WHERE id = %s", lambda old, new: (new, old)),
     "DELETE by key": ("DELETE FROM t0 WHERE id = %s", lambda old, _: (old,)),
+    f"point read by key, {LITERALS}": (
+        "SELECT v, s FROM t0 WHERE id = %s", lambda old, _: (old,),
+    ),
+    f"INSERT of one row, {LITERALS}": (
+        "INSERT INTO t0 VALUES (%s, %s, %s)", lambda _, new: (new, 1, f"new {new}"),
+    ),
     "BEGIN, read, UPDATE, COMMIT": (
         "BEGIN; SELECT v, s FROM t0 WHERE id = %s; UPDATE t0 SET v = %s WHERE id = %s; COMMIT",
         lambda old, new: (old, new, old),
@@ -97,8 +105,8 @@ def timed(
     those that warm up. Keys that are there come from all over the table: 7919 is prime, so that
     none comes twice before all have come.
     """
-    sql, values = list(FORMS.values())[nth % len(FORMS)]
-    texts = sql.split("; ")
+    form, (sql, values) = list(FORMS.items())[nth % len(FORMS)]
+    texts, prepares = sql.split("; "), not form.endswith(LITERALS)
     results: dict[str, list[float]] = {name: [] for name in connections}
     fresh, begun = rows + 100_000_000 * (1 + nth), time.perf_counter()
     for number in range(warm + runs):
@@ -112,7 +120,8 @@ def timed(
             start = time.perf_counter()
             for text in texts:
                 count = text.count("%s")
-                result = con.execute(text, given[:count])
+                result = con.cursor() if prepares else psycopg.ClientCursor(con)
+                result.execute(text, given[:count])
                 given = given[count:]
                 if result.description is not None:
                     result.fetchall()

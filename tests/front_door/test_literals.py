@@ -19,13 +19,14 @@ from tests.generated import cases, generator
 _COLUMNS = (
     "id integer{e} PRIMARY KEY, s smallint{e}, n bigint{e}, t text{e}, c char(4){e},"
     " v varchar(4){e}, m numeric(6,2){e}, f real{e}, g double precision{e}, d date{e},"
-    " z timestamptz{e}, b boolean{e}, u uuid{e}, j jsonb{e}, y bytea{e}"
+    " z timestamptz{e}, b boolean{e}, u uuid{e}, j jsonb{e}, y bytea{e},"
+    " k interval minute{e}, x bit(3){e}, a integer[]{e}, o time(0){e}, i inet{e}"
 )
-_NAMES = "id s n t c v m f g d z b u j y".split()
+_NAMES = "id s n t c v m f g d z b u j y k x a o i".split()
 _NUMBERS = (
     "1", "2", "3", "7", "-1", "- 2", "+3", "40000", "2147483647", "2147483648", "-2147483648",
     "9223372036854775807", "9223372036854775808", "1.5", "2.50", ".5", "5.", "1e2", "1.5e-1", "0.1",
-    "-0.1", "007", "1_0", "0x10", "3000000000",
+    "-0.1", "-0", "- 0.00", "007", "1_0", "0x10", "3000000000",
 )  # fmt: skip
 _STRINGS = (
     "'a'", "'ab'", "'ab  '", "''", "'it''s'", "'''", "E'a\\n'", "'a\\b'", "'1'", "'-7'", "' 2 '",
@@ -34,7 +35,9 @@ _STRINGS = (
     "'{\"a\": 1}'", "'{\"a\":  1}'::jsonb", "'\\x6162'", "'\\x6162'::bytea", "'t'", "'yes'", "'$1'",
     "'a' 'b'", "'a'\n'b'", "$$a$$", "'a -- b'", "'ü€'", "'a'::text", "'1'::int4",
     "'ab'::varchar(1)",
-    "'nan'", "B'1'", "U&'\\0061'", "'a'||'b'", "('a')", "'a;b'",
+    "'nan'", "B'1'", "U&'\\0061'", "'a'||'b'", "('a')", "'a;b'", "'3'",
+    "'101'", "'{1}'", "'04:05:06.7'",
+    "'3 day'", "'3'::interval", "'10.0.0.1'", "'04:05:06.7'::time", "' t'",
 )  # fmt: skip
 _WORDS = ("NULL", "true", "FALSE", "current_date", "1 + 1", "(2)", "-(1)", "lower('A')")
 #: {c} is a column, {l} a literal; of SELECT, where others are the same.
@@ -114,7 +117,8 @@ def _filled(con: psycopg.Connection[Any], *, enc: str) -> None:
         con.execute(
             f"INSERT INTO {name} SELECT i, i, i, (ARRAY['a', 'ab', 'it''s'])[i], 'ab', 'ab',"
             " i * 1.5, i * 0.1, i * 0.1, '2024-02-03', '2024-02-03 04:05:06+00', i > 1,"
-            " '00000000-0000-0000-0000-000000000001', '{\"a\": 1}', '\\x6162'"
+            " '00000000-0000-0000-0000-000000000001', '{\"a\": 1}', '\\x6162',"
+            " '3', '101', '{1}', '04:05:06', '10.0.0.1'"
             " FROM generate_series(1, 3) AS g(i)"
         )
 

@@ -7,23 +7,37 @@ use crate::proxy_transactions::Transaction;
 use louver_proxy::literals::{cut, Class, Cut, Literal};
 use louver_proxy::{Engine, Kind, Statement, Values};
 use pyo3::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 
-const MOST: usize = 512;
+const MOST: usize = 256;
+const MOST_SEEN: usize = 4_096;
 const BOOLEAN: u32 = 16;
 const FLOAT8: u32 = 701;
 const NUMERIC: u32 = 1700;
+
+/// Types whose values are read from a string in one way, whatever column they are for: boolean,
+/// bytea, bigint, smallint, integer, text, json, real, double precision, inet, char(n), varchar(n),
+/// date, time, timestamp, both with time zones, numeric, uuid, jsonb. `3` as an interval is some
+/// minutes in one column and days in another.
+const OF_STRINGS: [u32; 20] = [
+    BOOLEAN, 17, 20, 21, 23, 25, 114, 700, FLOAT8, 869, 1042, 1043, 1082, 1083, 1114, 1184, 1266,
+    NUMERIC, 2950, 3802,
+];
 
 /// A shape, and the types that its literals are cast to.
 type Key = (String, Vec<u32>);
 
 /// One session's.
 #[derive(Default)]
-pub(crate) struct Shapes(HashMap<Key, Shape>);
+pub(crate) struct Shapes {
+    known: HashMap<Key, Shape>,
+    /// Hashes of those of which one text has come.
+    seen: HashSet<u64>,
+    hashes: RandomState,
+}
 
 enum Shape {
-    /// One such text has come.
-    Seen,
     /// With parameters it would mean something else, or nothing, in this generation.
     Other(u64),
     /// What is known of it since this generation.
@@ -40,14 +54,23 @@ pub(crate) struct Literals {
 impl Shapes {
     /// Another client comes, which may not know what these show.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.known.clear();
+        self.seen.clear();
     }
 
     fn put(&mut self, key: Key, shape: Shape) {
-        if self.0.len() >= MOST && !self.0.contains_key(&key) {
-            self.0.clear();
+        if self.known.len() >= MOST && !self.known.contains_key(&key) {
+            self.known.clear();
         }
-        self.0.insert(key, shape);
+        self.known.insert(key, shape);
+    }
+
+    /// Whether one such text has come before; from now on, one has.
+    fn was_seen(&mut self, key: &Key) -> bool {
+        if self.seen.len() >= MOST_SEEN {
+            self.seen.clear();
+        }
+        !self.seen.insert(self.hashes.hash_one(key))
     }
 }
 
@@ -56,7 +79,7 @@ impl Client {
     /// precede it.
     pub(crate) fn known_part(&self, sql: &str) -> Option<(String, u32)> {
         let cut = self.cut(sql)?;
-        let known = self.shapes.0.get(&key(&cut))?;
+        let known = self.shapes.known.get(&key(&cut))?;
         matches!(known, Shape::Known(..)).then_some(())?;
         let before = sql.get(..cut.start)?.chars().count();
         let text = sql.get(cut.start..cut.end)?.to_owned();
@@ -73,7 +96,7 @@ impl Client {
         is_usable.then_some(())?;
         let cut = self.cut(sql)?;
         let key = key(&cut);
-        let Some(Shape::Known(known, generation)) = self.shapes.0.get(&key) else {
+        let Some(Shape::Known(known, generation)) = self.shapes.known.get(&key) else {
             return None;
         };
         let mut known = known.clone();
@@ -84,7 +107,7 @@ impl Client {
                 self.call_apart(py, |o| o.call_method1("holds", (object,))?.extract())
             });
             if !holds.unwrap_or(false) {
-                self.shapes.put(key, Shape::Seen);
+                self.shapes.known.remove(&key);
                 return None;
             }
             let renewed = Shape::Known(known.clone(), self.generation);
@@ -116,11 +139,13 @@ impl Client {
             return;
         };
         let key = key(&cut);
-        match self.shapes.0.get(&key) {
-            None => return self.shapes.put(key, Shape::Seen),
-            Some(Shape::Known(..)) => return,
-            Some(Shape::Other(generation)) if *generation == self.generation => return,
-            Some(Shape::Other(_) | Shape::Seen) => {}
+        let is_known = match self.shapes.known.get(&key) {
+            None => false,
+            Some(Shape::Known(..)) => true,
+            Some(Shape::Other(generation)) => *generation == self.generation,
+        };
+        if is_known || !self.shapes.was_seen(&key) {
+            return;
         }
         let given = (cut.shape.as_str(), key.1.clone());
         let shaped: Option<Statement<Handle>> = Python::attach(|py| {
@@ -165,10 +190,16 @@ fn fits(literal: &Literal, type_: u32) -> bool {
         Some(Ok(number)) => (least..=most).contains(&number),
         _ => false,
     };
+    // A number is no negative zero, and text may be one.
+    let is_zero = || !text.iter().any(|byte| (b'1'..=b'9').contains(byte));
     match (literal.class, type_) {
-        (Class::Null | Class::Text, _)
+        (Class::Text, type_) => OF_STRINGS.contains(&type_),
+        (Class::Integer | Class::Bigint | Class::Decimal, FLOAT8) => {
+            !(text.starts_with(b"-") && is_zero())
+        }
+        (Class::Null, _)
         | (Class::Boolean, BOOLEAN)
-        | (Class::Integer | Class::Bigint | Class::Decimal, NUMERIC | FLOAT8) => true,
+        | (Class::Integer | Class::Bigint | Class::Decimal, NUMERIC) => true,
         (Class::Integer | Class::Bigint, 21) => is_within(i16::MIN.into(), i16::MAX.into()),
         (Class::Integer | Class::Bigint, 23) => is_within(i32::MIN.into(), i32::MAX.into()),
         (Class::Integer | Class::Bigint, 20) => is_within(i64::MIN, i64::MAX),

@@ -63,14 +63,18 @@ def _parameters(text: lexer.Text, tokens: Sequence[Token]) -> Iterator[tuple[int
 
 
 def _is_all(tokens: Sequence[Token], at: int) -> bool:
-    """Whether what stands at a place is all that is compared with something, an item of VALUES or
-    IN, or what SET gives a column.
+    """Whether what stands at a place is all that is compared with something, a bound of BETWEEN, an
+    item of VALUES or IN, or what SET gives a column.
     """
     before, behind = _word(tokens, at - 1), _word(tokens, at + 1)
     if behind not in _BEHIND:
         return False
     if before in _COMPARISONS:
         return True
+    if before == "BETWEEN":
+        return behind == "AND"
+    if before == "AND":
+        return _word(tokens, at - 3) == "BETWEEN"
     return before in ("(", ",") and behind in (")", ",") and _list_word(tokens, at) in _LISTS
 
 
