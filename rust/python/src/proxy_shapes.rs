@@ -1,5 +1,5 @@
-//! Texts that differ only in their literals: from the second one on, all of one shape run as one
-//! statement with parameters, which Python has prepared.
+//! Texts that differ only in their literals: from the third one on, all of one shape run as one
+//! statement with parameters, which Python has prepared with the second.
 
 use crate::proxy_client::Client;
 use crate::proxy_statements::{statement, Handle};
