@@ -62,7 +62,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.S
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What sends signals to its own process runs alone; long groups begin first. Of what is many
-    and alike, a third runs.
+    and alike, a sixth runs.
     """
     if left := not_due(items):
         config.hook.pytest_deselected(items=left)

@@ -21,7 +21,9 @@ SOAK = int(os.environ.get("LOUVER_SOAK", "1"))
 #: The environment variable that says that all tests run, and not some that are named.
 WHOLE = "LOUVER_WHOLE"
 #: What is many and alike runs in so many parts, one at each commit.
-PARTS = 3
+PARTS = 6
+#: A test of so many cases or more runs in parts.
+MANY = 3
 #: Folders of which all runs at each commit: what servers see, and what the project looks like.
 ALWAYS = {"blindness", "observer", "house"}
 #: Hypothesis has a seed of its own; this one is for tests that draw by themselves.
@@ -44,18 +46,19 @@ def is_due(number: int, parts: int = PARTS) -> bool:
 
 
 def not_due(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """What a run of all tests leaves out at this commit: two in three of the cases of tests that
-    have three or more, or the mark `thirds`; but for what shows that servers stay blind. Where
-    tests are named, all of them run.
+    """What a run of all tests leaves out at this commit: of tests that have three cases or more, or
+    the mark `in_turn`, all but one case in six; but for what shows that servers stay blind. Of
+    fewer cases than six, one runs. Where tests are named, all of them run.
     """
     if WHOLE not in os.environ:
         return []
     count, number = Counter(map(_test, items)), Counter[tuple[Path, str]]()
     results = list[pytest.Item]()
     for item in items:
-        test, marked = _test(item), item.get_closest_marker("thirds")
-        if marked or (count[test] >= PARTS and not ALWAYS & {*item.path.parts}):
-            results += [] if is_due(number[test]) else [item]
+        test, marked = _test(item), item.get_closest_marker("in_turn")
+        if marked or (count[test] >= MANY and not ALWAYS & {*item.path.parts}):
+            parts = PARTS if marked else min(PARTS, count[test])
+            results += [] if is_due(number[test], parts) else [item]
             number[test] += 1
     return results
 

@@ -24,7 +24,7 @@ _INSTALLATION = re.compile(
 )
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_prints_what_it_states(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "work"

@@ -308,7 +308,7 @@ DECIDED_EARLIER = [
 ]
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("others", "expected"), DECIDED_EARLIER)
 @pytest.mark.parametrize("first_write", [True, False])
 def test_a_schema_that_changes_before_rows_are_written(

@@ -22,7 +22,7 @@ def twin(any_twin: Twin) -> Twin:
     return any_twin
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 def test_a_star_of_groups_keeps_the_order_of_the_columns(twin: Twin) -> None:
     twin.fill(*THREE)
     for keys in permutations(("c0", 't."C1"', "c2")):
@@ -37,7 +37,7 @@ def test_a_star_of_groups_keeps_the_order_of_the_columns(twin: Twin) -> None:
     twin.either("SELECT * FROM t GROUP BY c1, c0")
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 def test_an_order_of_nulls_that_is_written_out_holds_under_every_setting(twin: Twin) -> None:
     twin.fill("CREATE TABLE t (i INTEGER ENC, p INTEGER)")
     twin.fill("INSERT INTO t VALUES (1, 1), (NULL, 2), (3, NULL), (2, 4)")
@@ -78,7 +78,7 @@ STARS = (
 )
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 def test_a_star_that_chooses_columns_by_their_names(twin: Twin) -> None:
     twin.fill("CREATE TABLE t (col1 INTEGER ENC, col2 INTEGER ENC, x INTEGER ENC)")
     twin.fill("INSERT INTO t VALUES (1, 2, 3), (1, 2, 3), (NULL, 5, 6)")

@@ -76,7 +76,7 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 @pytest.mark.parametrize("type_", TYPES)
 def test_known_values_are_those_of_duckdb(type_: str, plain: duckdb.DuckDBPyConnection) -> None:
     name = f"t{list(TYPES).index(type_)}"

@@ -55,7 +55,7 @@ def answers(session: Session) -> list[object]:
     return answers
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sql", FAILING, ids=range(len(FAILING)))
 def test_a_failing_statement_leaves_the_session_as_it_was(session: Session, sql: str) -> None:
     before = answers(session)

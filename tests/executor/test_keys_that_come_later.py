@@ -45,7 +45,7 @@ def stored(twin: Twin, names: list[str]) -> list[dict[str, object]]:
     return [dict(row) for row in rows]
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 @pytest.mark.parametrize("profile", ["sealed", "cryptdb", "sdb"])
 @pytest.mark.parametrize("sql", COMING)
 def test_a_key_that_comes_gets_tags(open_twin: Callable[..., Twin], sql: str, profile: str) -> None:

@@ -208,14 +208,14 @@ def test_who_waits_can_be_cancelled_and_is_served_in_turn() -> None:
     with opened("--pool", "transaction", "--pool-size", "1") as door:
         busy, others = door.connect(), [door.connect() for _ in range(4)]
         busy.execute("BEGIN")
-        order: list[object] = []
+        served: dict[int, Any] = {}
 
         def ask(number: int) -> None:
             try:
-                others[number].execute("SELECT 1")
-                order.append(number)
+                row = others[number].execute("SELECT clock_timestamp()").fetchone()
+                served[number] = row
             except psycopg.Error as error:
-                order.append(error.sqlstate)
+                served[number] = error.sqlstate
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
         for thread in threads:
@@ -223,11 +223,12 @@ def test_who_waits_can_be_cancelled_and_is_served_in_turn() -> None:
             time.sleep(0.2)
         others[0].cancel()
         threads[0].join(10)
-        assert order == ["57014"]
+        assert served == {0: "57014"}
         busy.execute("COMMIT")
         for thread in threads:
             thread.join(10)
-        assert order == ["57014", 1, 2, 3]
+        assert served.pop(0) == "57014"
+        assert sorted(served, key=served.__getitem__) == [1, 2, 3]
         for con in (busy, *others):
             assert con.execute("SELECT 2").fetchone() == (2,)
             con.close()

@@ -18,7 +18,7 @@ _SCALE = 0.01
 _INDEXES = ("lineitem (l_partkey, l_suppkey)", "partsupp (ps_suppkey)", "lineitem (l_orderkey)")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::louver.LeakageWarning"),
-    pytest.mark.thirds,
+    pytest.mark.in_turn,
 ]
 
 

@@ -36,7 +36,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return package.install(wheel, tmp_path_factory.mktemp("install") / "environment")
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 def test_the_lines_of_the_readme_run_in_a_bare_environment(
     environment: Path, wheel: Path, source: Path, tmp_path: Path
 ) -> None:
@@ -60,7 +60,7 @@ def test_the_lines_of_the_readme_run_in_a_bare_environment(
     sys.stdout.write(package.report(wheel, source, environment))
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 def test_a_bare_environment_is_small(environment: Path, wheel: Path, source: Path) -> None:
     names = {path.name for path in environment.glob("lib/python*/site-packages/*")}
     assert {"duckdb", "louver", "numpy", "pyarrow", "pytz", "sqlglot"} <= names
@@ -70,7 +70,7 @@ def test_a_bare_environment_is_small(environment: Path, wheel: Path, source: Pat
     assert package.size(environment) < 420e6
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 def test_wheel_and_source_contain_the_same_modules(wheel: Path, source: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         shipped = {name for name in archive.namelist() if name.startswith("louver/")}

@@ -284,7 +284,7 @@ GIVEN_MOMENTS: list[Any] = [
 OPERATORS = ("=", "<", "<=", ">", ">=", "<>")
 
 
-@pytest.mark.thirds
+@pytest.mark.in_turn
 @pytest.mark.parametrize("type_", [*NUMBERS, *MOMENTS])
 def test_secrets_of_other_types_compare_as_in_duckdb(type_: str) -> None:
     values, given = NUMBERS.get(type_, []), GIVEN
