@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +12,12 @@ import pytest
 
 import louver
 from louver import errors
+from louver._rust import postgres
 from louver.trusted.executor import direct
 from louver.trusted.executor.change import direct_changes
 from louver.trusted.vault.epochs import COUNTER_BITS
+from louver.wire import control
+from louver.wire.messages import Statement
 from tests import shared
 from tests.postgres import servers
 
@@ -145,3 +150,66 @@ def test_columns_of_few_values_count_those_that_are_new(con: Any) -> None:
     assert len([count for count in done if count == 1]) == known + 40
     assert column.cardinality() == 0
     assert con.execute("SELECT count(*) FROM few WHERE c = 'c1'").fetchall() == [(120,)]
+
+
+def test_a_token_that_is_held_is_waited_for_within_the_limit(con: Any) -> None:
+    """The limit is set by the statement that waits, and is gone with its transaction."""
+    for number in range(400, 406):
+        con.execute(_INSERT, [number, 1])
+    con.execute("SET lock_timeout = '200ms'")
+    con.execute("SET statement_timeout = '20s'")
+    opened: Any = direct_changes.opening(_context(con))
+    session, opening, alone = opened
+    assert [text.split()[0] for text, _ in opening] == ["BEGIN", "SET", "SET", "WITH"]
+    held = _context(con).engine.side()
+    held.begin()
+    held.run(control.WRITERS_HOLD)
+    held.run(control.WRITERS_VOID)
+    start = time.monotonic()
+    with pytest.raises(postgres.ServerError) as raised:
+        session.run([alone])
+    assert raised.value.args[0]["code"] == "55P03"
+    assert time.monotonic() - start < 5
+    held.rollback()
+    for number in range(500, 506):
+        con.execute(_INSERT, [number, 1])
+    con.execute("RESET lock_timeout")
+    con.execute("RESET statement_timeout")
+    for number in range(600, 606):
+        con.execute(_INSERT, [number, 1])
+    assert con.execute("SELECT count(*) FROM k").fetchall() == [(318,)]
+    shown = session.run([("SHOW lock_timeout", []), ("SHOW statement_timeout", [])])
+    assert [arrays[0].to_pylist() for _, _, arrays in shown] == [["0"], ["0"]]
+
+
+def test_rows_that_are_removed_by_their_keys_are_not_read(
+    con: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is not there is none, two in one statement are both, and what others do is waited
+    for.
+    """
+    # The first conditions of the ledger are counted one by one, by the general way.
+    for number in range(200):
+        con.execute("DELETE FROM k WHERE id = $1", [number + 1])
+    taken: list[tuple[bool, int]] = []
+
+    def note(change: Any, context: Any) -> None:
+        opened, counts = change.write.taken()
+        taken.append((opened, sum(counts)))
+
+    monkeypatch.setattr(direct_changes.Change, "note", note)
+    for number in (250, 250, 250):
+        con.execute("DELETE FROM k WHERE id = $1", [number])
+    # Nothing was opened. What was chosen is counted each time, a change of no row is not.
+    assert taken == [(False, 3), (False, 1), (False, 1)]
+    monkeypatch.undo()
+    for _ in range(8):
+        con.execute("DELETE FROM k WHERE id IN ($1, $2)", [260, 261])
+    assert con.execute("SELECT count(*), min(id) FROM k").fetchall() == [(97, 201)]
+    other = _context(con).engine.side()
+    other.begin()
+    other.run(Statement("UPDATE public.k SET row_id = -row_id WHERE row_id > 0", kind="write"))
+    timer = threading.Timer(0.3, other.rollback)
+    timer.start()
+    assert con.execute("DELETE FROM k WHERE id = $1", [270]).rowcount == 1
+    timer.join()

@@ -27,6 +27,7 @@ mod proxy_constants;
 mod proxy_done;
 mod proxy_exchanges;
 mod proxy_finish;
+mod proxy_found_rows;
 mod proxy_growth;
 mod proxy_guest;
 mod proxy_moments;

@@ -1,16 +1,80 @@
 //! The statements of a change as they go to the server: in a transaction of their own, or in one
 //! that is open.
 
+use crate::postgres_values::Given;
 use crate::proxy_growth::{Growth, Mark};
 use crate::proxy_passes::CANCELLED;
 use crate::proxy_sequences::{Block, SequenceNumbers};
 use crate::proxy_transactions::Transaction;
 use crate::proxy_writes::Write;
-use louver_postgres::{Error, Look, Reply, Step};
+use louver_postgres::{Error, Look, Reply, Step, Value};
+use pyo3::exceptions::PyValueError;
+use pyo3::PyResult;
 
 const RACE: &str = "40001";
 /// What a guard does whose statement had another outcome: a division by zero.
 pub(crate) const UNEXPECTED: &str = "22012";
+
+/// A statement and its values, as Python gives them.
+pub(crate) type GivenStep = (String, Vec<Given>);
+
+/// How a change enters the session's token, which fails if that is void.
+pub(crate) struct Entering {
+    /// BEGIN, and the transaction's limits.
+    begin: Vec<(String, Vec<Value>)>,
+    token: (String, Vec<Value>),
+    /// The limits and the token in one statement, where they can be.
+    alone: Option<(String, Vec<Value>)>,
+}
+
+impl Entering {
+    /// Of what begins a transaction and at last enters the token, and of what does both in one
+    /// statement but for BEGIN.
+    pub(crate) fn new(opening: Vec<GivenStep>, alone: Option<GivenStep>) -> PyResult<Self> {
+        let own = |(sql, values)| Ok((sql, Given::values(values)?));
+        let mut begin = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
+        let token = begin.pop().filter(|_| !begin.is_empty());
+        Ok(Self {
+            begin,
+            token: token.ok_or_else(|| PyValueError::new_err("a change without a token"))?,
+            alone: alone.map(own).transpose()?,
+        })
+    }
+
+    /// The token alone, within a transaction.
+    pub(crate) fn token(&self) -> Step<'_> {
+        step(&self.token)
+    }
+
+    /// What goes before a change that is all of its transaction, and whether COMMIT is to follow.
+    /// Statements that go out together are one transaction without BEGIN.
+    pub(crate) fn whole(&self) -> (Vec<Step<'_>>, bool) {
+        match &self.alone {
+            Some(alone) => (vec![step(alone)], false),
+            None => (self.begun(), true),
+        }
+    }
+
+    /// What begins a transaction that goes on.
+    pub(crate) fn begun(&self) -> Vec<Step<'_>> {
+        let rest = match &self.alone {
+            Some(alone) => vec![step(alone)],
+            None => self.begin[1..]
+                .iter()
+                .chain([&self.token])
+                .map(step)
+                .collect(),
+        };
+        self.begin[..1].iter().map(step).chain(rest).collect()
+    }
+}
+
+fn step(own: &(String, Vec<Value>)) -> Step<'_> {
+    Step {
+        sql: &own.0,
+        values: own.1.clone(),
+    }
+}
 
 /// Why an attempt ended early.
 pub(crate) enum Stop {
@@ -64,23 +128,19 @@ impl Write {
         (begins, ends): (bool, bool),
         look: Look<'_>,
     ) -> Result<Vec<Reply>, Stop> {
-        let token = || Step {
-            sql: &self.token.0,
-            values: self.token.1.clone(),
-        };
         let session = self.session.get();
-        let mut steps = Vec::new();
+        // Of the statement that enters the token, where one does.
+        let mut entry = None;
         let sent = match on {
             On::Alone => {
-                if begins {
-                    steps.extend(self.opening.iter().map(|(sql, values)| Step {
-                        sql,
-                        values: values.clone(),
-                    }));
-                    steps.push(token());
-                }
+                let (mut steps, commits) = match (begins, ends) {
+                    (true, true) => self.entering.whole(),
+                    (true, false) => (self.entering.begun(), false),
+                    (false, ends) => (Vec::new(), ends),
+                };
+                entry = steps.len().checked_sub(1);
                 steps.push(step);
-                steps.extend(ends.then_some(COMMIT));
+                steps.extend(commits.then_some(COMMIT));
                 if begins {
                     session.direct(&steps, look)
                 } else {
@@ -88,8 +148,8 @@ impl Write {
                 }
             }
             On::Within(transaction) => {
-                steps.extend((!transaction.entered).then(token));
-                steps.push(step);
+                let token = (!transaction.entered).then(|| self.entering.token());
+                let steps: Vec<Step<'_>> = token.into_iter().chain([step]).collect();
                 transaction.exchange(&steps, look)
             }
         };
@@ -100,12 +160,18 @@ impl Write {
                 }
                 Ok(replies)
             }
-            Err(error) => Err(self.stopped(on, error, (begins, ends))),
+            Err(error) => Err(self.stopped(on, error, entry, (begins, ends))),
         }
     }
 
     /// Why statements failed, whose transaction is undone.
-    fn stopped(&self, on: &On<'_>, error: Error, (begins, ends): (bool, bool)) -> Stop {
+    fn stopped(
+        &self,
+        on: &On<'_>,
+        error: Error,
+        entry: Option<usize>,
+        (begins, ends): (bool, bool),
+    ) -> Stop {
         let alone = matches!(on, On::Alone);
         if error.is_fatal() {
             return if ends && alone {
@@ -120,7 +186,7 @@ impl Write {
         let Error::Server(said) = &error else {
             return Stop::Other;
         };
-        let is_token = begins && said.statement == self.opening.len();
+        let is_token = entry == Some(said.statement);
         match said.code.as_str() {
             RACE => Stop::Race,
             UNEXPECTED if is_token && alone => Stop::Stale,

@@ -2,8 +2,7 @@
 //! changes its rows itself, behind the session's token, without the interpreter.
 
 use crate::postgres::Session;
-use crate::postgres_values::Given;
-use crate::proxy_exchanges::UNEXPECTED;
+use crate::proxy_exchanges::{Entering, GivenStep, UNEXPECTED};
 use crate::proxy_growth::{Growth, RowNumbers};
 use crate::proxy_moments::number;
 use crate::proxy_passes::{are_as_described, bound, cancelled, in_formats, Parameters, CANCELLED};
@@ -13,7 +12,6 @@ use crate::proxy_values::{described, Described};
 use crate::proxy_writes::Ran;
 use louver_postgres::{Error, Relay, Reply, Step, Value};
 use louver_proxy::{Column, Outcome, Values};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// Fewer numbers than these are not begun with.
@@ -26,9 +24,7 @@ const TEXTS: [u32; 3] = [25, 1042, 1043];
 #[pyclass(frozen, module = "louver._rust.proxy")]
 pub(crate) struct PassedChange {
     session: Py<Session>,
-    /// What begins the transaction, and what enters the session's token: it fails if that is void.
-    opening: Vec<(String, Vec<Value>)>,
-    token: (String, Vec<Value>),
+    entering: Entering,
     verb: String,
     sql: String,
     parameters: Parameters,
@@ -63,15 +59,17 @@ struct Numbered {
 
 #[pymethods]
 impl PassedChange {
-    /// What begins its transaction and at last enters the session's token, a verb, the server's
-    /// text, the types of its parameters and how long texts may be, its columns, how many more
-    /// check rows, where rows are counted that it removes, and numbers for the rows that it
-    /// changes, of several with the statements that set the one before the first and show the last.
+    /// What begins its transaction and at last enters the session's token, what does that but for
+    /// BEGIN in one statement, a verb, the server's text, the types of its parameters and how long
+    /// texts may be, its columns, how many more check rows, where rows are counted that it removes,
+    /// and numbers for the rows that it changes, of several with the statements that set the one
+    /// before the first and show the last.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
         session: Py<Session>,
-        opening: Vec<(String, Vec<Given>)>,
+        opening: Vec<GivenStep>,
+        alone: Option<GivenStep>,
         verb: String,
         sql: String,
         parameters: Parameters,
@@ -81,10 +79,6 @@ impl PassedChange {
         growth: Option<Py<Growth>>,
         numbers: Option<GivenNumbers>,
     ) -> PyResult<Self> {
-        let own = |(sql, values)| Ok((sql, Given::values(values)?));
-        let mut opening = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
-        let token = opening.pop();
-        let token = token.ok_or_else(|| PyValueError::new_err("a change without a token"))?;
         let shown = columns.iter().flatten().map(|item| item.1).collect();
         let all = |items: Vec<(Described, bool)>| {
             let columns = items.into_iter().map(|item| described(item.0));
@@ -92,8 +86,7 @@ impl PassedChange {
         };
         Ok(Self {
             session,
-            opening,
-            token,
+            entering: Entering::new(opening, alone)?,
             verb,
             sql,
             parameters,
@@ -211,15 +204,14 @@ impl PassedChange {
         behind: usize,
         formats: &[i16],
     ) -> Result<Vec<Reply>, Ran> {
-        let opening = self.opening.iter().chain([&self.token]);
-        let mut steps: Vec<Step<'_>> = opening.map(step).collect();
+        let (mut steps, commits) = self.entering.whole();
         let begun = steps.len();
         let at = begun + own.len() - 1 - behind;
         steps.extend(own);
-        steps.push(Step {
+        steps.extend(commits.then_some(Step {
             sql: "COMMIT",
             values: Vec::new(),
-        });
+        }));
         let relay = Relay {
             at,
             formats,
@@ -228,7 +220,7 @@ impl PassedChange {
         let session = self.session.get();
         match session.relayed(&steps, relay, false).ok_or(Ran::Other)? {
             Ok(mut replies) => {
-                let is_kept = replies.pop().is_some_and(|reply| reply.tag == "COMMIT");
+                let is_kept = !commits || replies.pop().is_some_and(|reply| reply.tag == "COMMIT");
                 let reply = replies.get(at).filter(|_| is_kept).ok_or(Ran::Other)?;
                 if let Some(growth) = &self.growth {
                     growth.get().add(-removed(reply), &[]);
@@ -264,7 +256,7 @@ impl PassedChange {
         formats: &[i16],
         transaction: &mut Transaction,
     ) -> Result<Vec<Reply>, Ran> {
-        let token = (!transaction.entered).then(|| step(&self.token));
+        let token = (!transaction.entered).then(|| self.entering.token());
         let steps: Vec<Step<'_>> = token.into_iter().chain(own).collect();
         match transaction
             .relay(&steps, behind, formats, self.checks)
@@ -338,11 +330,4 @@ impl Renumbering {
 
 fn removed(reply: &Reply) -> i64 {
     i64::try_from(reply.count()).unwrap_or(i64::MAX)
-}
-
-fn step((sql, values): &(String, Vec<Value>)) -> Step<'_> {
-    Step {
-        sql,
-        values: values.clone(),
-    }
 }

@@ -99,6 +99,11 @@ impl Chosen {
         self.touched.iter().all(Counted::take_new)
     }
 
+    /// None was changed after all.
+    pub(crate) fn nothing_touched(&self) {
+        self.touched.iter().for_each(Counted::give_back);
+    }
+
     /// Whether it has opened something, and how many new conditions of each reserve were taken,
     /// since this was last called.
     pub(crate) fn taken(&self) -> (bool, Vec<u64>) {

@@ -41,6 +41,12 @@ impl Counted {
         taken
     }
 
+    /// The one that was taken last did not come about.
+    pub(crate) fn give_back(&self) {
+        self.reserve.get().give_back();
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn add(&self, is_new: bool) {
         self.count.fetch_add(u64::from(is_new), Ordering::Relaxed);
     }

@@ -5,12 +5,10 @@ use crate::epochs::Epochs;
 use crate::keyring::KeyRing;
 use crate::postgres::Session;
 use crate::postgres_failures::raised;
-use crate::postgres_replies::Reply;
-use crate::postgres_values::Given as Sent;
-use crate::proxy_exchanges::{On, Stop};
+use crate::proxy_exchanges::{Entering, GivenStep, On, Stop};
 use crate::proxy_growth::Growth;
 use crate::proxy_passes::cancelled;
-use crate::proxy_returning::{outcome, Changed, Decided, Job, Printed, Returning};
+use crate::proxy_returning::{outcome, Changed, Job, Printed, Returning};
 use crate::proxy_rows::{Chosen, NewRow, Unmade};
 use crate::proxy_sequences::SequenceNumbers;
 use crate::proxy_shown::Lacking;
@@ -18,9 +16,8 @@ use crate::proxy_transactions::Transaction;
 use crate::raw::Raw;
 use crate::raw_messages::Given;
 use crate::raw_values::of_python;
-use louver_postgres::{Error, Look, Step, Value};
+use louver_postgres::{Error, Look, Step};
 use louver_proxy::{Disclosed, Done, Outcome, Values};
-use louver_trusted::Tag;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,35 +41,38 @@ pub(crate) enum Ran {
 /// One change, as Python has planned it.
 #[pyclass(frozen, module = "louver._rust.proxy")]
 pub(crate) struct Write {
-    number: u64,
+    pub(crate) number: u64,
     pub(crate) session: Py<Session>,
-    ring: Py<KeyRing>,
-    epochs: Py<Epochs>,
-    /// What begins the transaction, and what enters the session's token: it fails if that is void.
-    pub(crate) opening: Vec<(String, Vec<Value>)>,
-    pub(crate) token: (String, Vec<Value>),
+    pub(crate) ring: Py<KeyRing>,
+    pub(crate) epochs: Py<Epochs>,
+    pub(crate) entering: Entering,
     verb: String,
-    sql: String,
+    pub(crate) sql: String,
+    /// What removes the row by its keys, without reading it.
+    pub(crate) unread: Option<String>,
     chosen: Option<Py<Chosen>>,
     new_row: Option<Py<NewRow>>,
-    growth: Py<Growth>,
-    returning: Option<Py<Returning>>,
+    pub(crate) growth: Py<Growth>,
+    pub(crate) returning: Option<Py<Returning>>,
 }
 
 #[pymethods]
 impl Write {
-    /// What begins its transaction and at last enters the session's token, a verb, the server's
-    /// text, how rows are chosen and new ones are made, of which one must be there, where rows are
-    /// counted, and what is given back of a row.
+    /// What begins its transaction and at last enters the session's token, what does that but for
+    /// BEGIN in one statement, a verb, the server's text, and one that removes the row without
+    /// reading it, how rows are chosen and new ones are made, of which one must be there, where
+    /// rows are counted, and what is given back of a row.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
         session: Py<Session>,
         ring: Py<KeyRing>,
         epochs: Py<Epochs>,
-        opening: Vec<(String, Vec<Sent>)>,
+        opening: Vec<GivenStep>,
+        alone: Option<GivenStep>,
         verb: String,
         sql: String,
+        unread: Option<String>,
         chosen: Option<Py<Chosen>>,
         new_row: Option<Py<NewRow>>,
         growth: Py<Growth>,
@@ -81,19 +81,15 @@ impl Write {
         if chosen.is_none() && new_row.is_none() {
             return Err(PyValueError::new_err("a change of nothing"));
         }
-        let own = |(sql, values)| Ok((sql, Sent::values(values)?));
-        let mut opening = opening.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
-        let token = opening.pop();
-        let token = token.ok_or_else(|| PyValueError::new_err("a change without a token"))?;
         Ok(Self {
             number: WRITES.fetch_add(1, Ordering::Relaxed),
             session,
             ring,
             epochs,
-            opening,
-            token,
+            entering: Entering::new(opening, alone)?,
             verb,
             sql,
+            unread,
             chosen,
             new_row,
             growth,
@@ -294,84 +290,8 @@ impl Write {
         })
     }
 
-    fn change(
-        &self,
-        chosen: &Chosen,
-        new_row: Option<&NewRow>,
-        job: &Job<'_>,
-        on: &mut On<'_>,
-        look: Look<'_>,
-    ) -> Result<Changed, Stop> {
-        let ring = self.ring.get();
-        if !new_row.is_none_or(|new_row| new_row.takes(&job.given)) {
-            return Err(Stop::Other);
-        }
-        let (tags, constants) = chosen.tags(ring, &job.given).ok_or(Stop::Other)?;
-        if !chosen.records(self.number, &tags) {
-            return Err(Stop::Other);
-        }
-        let step = Step {
-            sql: &chosen.sql,
-            values: constants,
-        };
-        let mut replies = self.exchange(on, step, (true, false), look)?;
-        let reply = replies.pop().map(Reply::of);
-        let decided = match self.decided(chosen, new_row, reply, &tags, job) {
-            Ok(Some(decided)) => decided,
-            nothing => {
-                self.let_go(on);
-                return nothing.map(|_| Changed::default());
-            }
-        };
-        let last = Step {
-            sql: &self.sql,
-            values: decided.values,
-        };
-        self.exchange(on, last, (false, true), look)?;
-        let count = if new_row.is_none() { -1 } else { 0 };
-        on.grow(self.growth.get(), count, &decided.marks);
-        Ok(Changed {
-            count: 1,
-            row: decided.row,
-        })
-    }
-
-    /// The values of the statement that changes the row of an answer, and what is given back of it;
-    /// None where there is none.
-    fn decided(
-        &self,
-        chosen: &Chosen,
-        new_row: Option<&NewRow>,
-        reply: Option<Reply>,
-        tags: &[Vec<Tag>],
-        job: &Job<'_>,
-    ) -> Result<Option<Decided>, Stop> {
-        let (ring, epochs) = (self.ring.get(), self.epochs.get());
-        let reply = reply.ok_or(Stop::Other)?;
-        let row = chosen.row(ring, epochs, &reply, tags).ok_or(Stop::Other)?;
-        let Some((number, old)) = row else {
-            return Ok(None);
-        };
-        if !chosen.records_touched() {
-            return Err(Stop::Other);
-        }
-        let (mut values, row, marks) = match new_row {
-            Some(new_row) => {
-                let fresh = new_row.row(Some(&old), &job.given, self.growth.get());
-                let (row, marks) = fresh.map_err(unmade)?;
-                let printed = self.printed(&row, job)?;
-                let sealed = new_row.sealed(ring, epochs, &row);
-                (sealed.map_err(unmade)?.values, printed, marks)
-            }
-            None => (Vec::new(), self.printed(&old, job)?, Vec::new()),
-        };
-        // It must be one row still.
-        values.extend([Value::Int8(number), Value::Int8(1)]);
-        Ok(Some(Decided { values, row, marks }))
-    }
-
     /// What is given back of a row, before anything is sent of it.
-    fn printed(&self, row: &[Raw], job: &Job<'_>) -> Result<Option<Printed>, Stop> {
+    pub(crate) fn printed(&self, row: &[Raw], job: &Job<'_>) -> Result<Option<Printed>, Stop> {
         let (Some(returning), Some(columns)) = (&self.returning, &job.columns) else {
             return Ok(None);
         };
@@ -380,7 +300,7 @@ impl Write {
     }
 }
 
-fn unmade(why: Unmade) -> Stop {
+pub(crate) fn unmade(why: Unmade) -> Stop {
     match why {
         Unmade::Values => Stop::Other,
         Unmade::Numbers => Stop::Numbers,

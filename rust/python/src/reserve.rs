@@ -94,6 +94,12 @@ impl Reserve {
         left.is_some()
     }
 
+    /// A condition that was taken did not come about.
+    pub(crate) fn give_back(&self) {
+        self.state().left += 1;
+        CONDITIONS.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// A condition is known again, which the ledger has.
     pub(crate) fn knows(&self, condition: u64) {
         remember(&mut self.state(), condition);

@@ -32,6 +32,7 @@ from louver.wire.messages import Statement
 LITERAL = re.compile(r"\(*(?:CAST\()?⟪([0-9]+)⟫(?: AS (?:uuid|numeric)\))?\)*")
 #: Values of different widths have plans of their own.
 _MOST_POINTS = 8
+_QUERY = re.compile(r"SELECT [^\n]+\nFROM ([^\n]+ AS t0\nWHERE [^\n]+)")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 Positions = tuple[tuple[tuple[int, ...], ...], ...]
 """Of each key, and each constant, the literals of the statement that are its columns' values."""
@@ -52,6 +53,12 @@ class PointRead:
     shown: list[int]
     #: the encrypted columns that are opened, by the ids of table and column
     opens: frozenset[tuple[int, int]]
+
+    @property
+    def removing(self) -> str | None:
+        """What removes the rows of one table that it reads, where it is known by its form."""
+        parts = _QUERY.fullmatch(self.sql)
+        return None if parts is None else f"DELETE FROM {parts[1]}"
 
     def tags(self, context: Context, shape: lexer.Shape, parameters: Sequence[object]) -> Any:
         """The tags of the statement's values; None where a value is not taken as it is."""

@@ -64,7 +64,7 @@ class Writers:
         if lacking and not self._engine.in_transaction:
             # A connection that only reads changes nothing, and so needs none.
             with suppress(errors.DatabaseError):
-                self._engine.run(control.WRITERS_CREATE)
+                _create(self._engine)
 
     def register(self, version: int) -> None:
         """Get a token, unless this session has one of this version of the catalog; raises
@@ -180,6 +180,18 @@ class Versions:
     def is_recent(self) -> bool:
         """Whether the last look was so shortly ago that a statement may go with the next one."""
         return time.monotonic() - self._looked_at < RECENT_S
+
+
+def _create(engine: Engine) -> None:
+    """Make the table with its gate, both or none."""
+    engine.begin()
+    try:
+        engine.run(control.WRITERS_CREATE)
+        engine.commit()
+    except BaseException:
+        if engine.in_transaction:
+            engine.rollback()
+        raise
 
 
 def _made(side: Engine, version: int) -> int:

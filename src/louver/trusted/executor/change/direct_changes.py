@@ -99,13 +99,14 @@ class _Tables:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """How rows are chosen, the facts that further conditions are of, and the columns, by the ids of
-    table and column, that are opened.
+    """How rows are chosen, the facts that further conditions are of, the columns, by the ids of
+    table and column, that are opened, and what removes the rows without a look at them.
     """
 
     rows: Any = None
     facts: Sequence[Fact] = ()
     opens: frozenset[tuple[int, int]] = frozenset()
+    removing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ def _inserting(
     text = context.backend.insert_row(table, sealed.names())
     names = [column.name for column in table.columns]
     given_back = _returning(context, table, form.returned, names, shown)
-    return _writing(context, table, ("INSERT", text), _Chosen(), row, given_back)
+    return _writing(context, table, ("INSERT", text, None), _Chosen(), row, given_back)
 
 
 def _changing(
@@ -248,9 +249,10 @@ def _changing(
     if not form.terms:
         if table.counted:
             return None
-        delete = Statement(context.backend.delete_few(table, 1), (0,), kind="write")
-        text, _ = engine.checked(delete, 1)
-        return _writing(context, table, ("DELETE", text), chosen, None, given_back)
+        few = Statement(context.backend.delete_few(table, 1), (0,), kind="write")
+        text, _ = engine.checked(few, 1)
+        delete = ("DELETE", text, chosen.removing)
+        return _writing(context, table, delete, chosen, None, given_back)
     if not form.is_of_one_type or not context.backend.replaces or not table.tags or table.kept:
         return None
     names = [column.name for column in table.columns]
@@ -271,7 +273,7 @@ def _changing(
     sealed, row = new_row
     text = context.backend.replace_row(table, sealed.names())
     text = engine.checked_row(text, sealed, (0,))
-    return _writing(context, table, ("UPDATE", text), chosen, row, given_back)
+    return _writing(context, table, ("UPDATE", text, None), chosen, row, given_back)
 
 
 def _part(item: constant_rows.Item, type_: str, types: Sequence[int]) -> object:
@@ -308,7 +310,8 @@ def _chosen(
         point.handle, f"{point.sql} {lock}", sources, places, (_leaking(stated), _leaking(judged)),
         _leaking(touched), direct.names(context.catalog, point.opens),
     )  # fmt: skip
-    return _Chosen(rows, [fact for _, fact in (*stated, *judged, *touched)], point.opens)
+    facts = [fact for _, fact in (*stated, *judged, *touched)]
+    return _Chosen(rows, facts, point.opens, point.removing)
 
 
 def _leaking(reserves: Sequence[tuple[Reserve, Fact]]) -> list[tuple[Reserve, direct.Leak]]:
@@ -359,22 +362,22 @@ def _returning(
 
 
 def _writing(
-    context: Context, table: Table, text: tuple[str, str], chosen: _Chosen,
+    context: Context, table: Table, texts: tuple[str, str, str | None], chosen: _Chosen,
     new_row: Any, returning: Any,
 ) -> Change | None:  # fmt: skip
     sent = opening(context)
     if sent is None:
         return None
     write = context.columns.keyring.direct(
-        native.module().proxy.Write, *sent, *text, chosen.rows, new_row,
+        native.module().proxy.Write, *sent, *texts, chosen.rows, new_row,
         counted_in(context, table), returning,
     )  # fmt: skip
     return Change(write, chosen)
 
 
-def opening(context: Context) -> tuple[Any, list[Any]] | None:
-    """The server's session, and what begins a transaction on it and at last enters its token; None
-    where there is none.
+def opening(context: Context) -> tuple[Any, list[Any], Any] | None:
+    """The server's session, what begins a transaction on it and at last enters its token, and what
+    does that but for BEGIN in one statement; None where there is none.
     """
     direct = getattr(context.engine, "direct_change", None)
     writers = context.store.writers

@@ -26,6 +26,7 @@ from louver.untrusted.engines.postgres.address import Target
 from louver.untrusted.engines.postgres.control_texts import (
     CREATE_GATE,
     CREATE_SCHEMA,
+    CREATE_WRITERS,
     DEFINE,
     GATE_NAME,
     HOLD,
@@ -350,6 +351,9 @@ class PostgresEngine(Nested, Messaging, Loading, Counted, Direct):
             for sql in (CREATE_SCHEMA, CREATE_GATE):
                 self._send(sql, (), writes=True)
             self._has_gate, self._makes_gate = not self.in_transaction, self.in_transaction
+            return
+        if statement.sql == control.WRITERS_CREATE.sql:
+            self._send(CREATE_WRITERS, (), writes=True)
             return
         waits = self.in_transaction and self._has_gate and not self._defines
         if waits and statement.sql.startswith(_REPLACING):

@@ -12,6 +12,15 @@ CREATE_SCHEMA = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"
 GATE_NAME = "louver_gate"
 CREATE_GATE = f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{GATE_NAME} ()"
 HOLD = f"LOCK TABLE {SCHEMA}.{GATE_NAME} IN ACCESS SHARE MODE"
+#: Found by number, however many clients write; each change leaves a dead row behind, and a page
+#: that counts as full early is tidied before a look-up goes through many of them.
+CREATE_WRITERS = (
+    f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{control.WRITERS_TABLE} (writer bigint PRIMARY KEY,"
+    " version bigint NOT NULL, turn bigint NOT NULL) WITH (fillfactor = 25)"
+)
+_FIRST_WRITER = (
+    f"INSERT INTO {SCHEMA}.{control.WRITERS_TABLE} VALUES (0, 0, 0) ON CONFLICT DO NOTHING"
+)
 DEFINE = f"LOCK TABLE {SCHEMA}.{GATE_NAME} IN ACCESS EXCLUSIVE MODE"
 TABLE_NAMES = Statement(
     "SELECT c.relname::text FROM pg_catalog.pg_class c"
@@ -36,7 +45,7 @@ _TEXTS = {
         if name.startswith(("CATALOG_", "LEDGER_", "EPOCH_", "WRITER")) and name.isupper()
     )
     if isinstance(text, str) and " " in text
-}
+} | {control.WRITERS_CREATE.sql: _FIRST_WRITER}
 
 
 def control_text(sql: str) -> str:

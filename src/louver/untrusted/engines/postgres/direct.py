@@ -12,7 +12,7 @@ from louver._rust import postgres
 from louver._rust.postgres import SealedRow
 from louver._rust.proxy import Write
 from louver.untrusted.engines.postgres.failures import translated
-from louver.untrusted.engines.postgres.pipeline import Step, Waiting, guarded
+from louver.untrusted.engines.postgres.pipeline import Step, Waiting, entered, guarded
 from louver.untrusted.engines.postgres.portal import PortalStream
 from louver.wire.messages import Statement
 
@@ -40,6 +40,10 @@ class Direct(ABC):
     @abstractmethod
     def _limits_outside(self) -> list[Step]:
         """What goes before a statement outside of a transaction."""
+
+    @abstractmethod
+    def _limits_alone(self) -> list[tuple[str, str]] | None:
+        """The limits that a transaction begins with, if all of them have values."""
 
     @property
     def session(self) -> postgres.Session | None:
@@ -70,15 +74,18 @@ class Direct(ABC):
 
     def direct_change(
         self, guard: Statement, outcome: int
-    ) -> tuple[postgres.Session, list[Step]] | None:
+    ) -> tuple[postgres.Session, list[Step], Step | None] | None:
         """The same of a transaction that changes rows: the last statement fails unless ``guard``
-        has this outcome.
+        has this outcome. Then a statement that sets the limits and does the same, where one can:
+        with it, what goes out in one round trip needs neither BEGIN nor COMMIT.
         """
         begun = self.direct_begin()
         if begun is None:
             return None
         session, opening = begun
-        return session, [*opening, self.checked(guard, outcome)]
+        limits = None if self._read_only else self._limits_alone()
+        alone = None if limits is None else entered(*self._text(guard), outcome, limits)
+        return session, [*opening, self.checked(guard, outcome)], alone
 
     def applied(self, write: Write, parameters: Sequence[object]) -> tuple[int | None, bool]:
         """Run what was made with these: see `louver._rust.proxy.Write.apply`."""

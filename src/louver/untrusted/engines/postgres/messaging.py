@@ -88,6 +88,12 @@ class Messaging(ABC):
         names = {"lock_timeout", *self._limits, *self._known}
         return [(f"SET LOCAL {name} = {self._within(name)}", []) for name in sorted(names)]
 
+    def _limits_alone(self) -> list[tuple[str, str]] | None:
+        """The same as names and values; None where a limit is to be the server's own."""
+        names = sorted({"lock_timeout", *self._limits, *self._known})
+        limits = [(name, self._within(name).strip("'")) for name in names]
+        return None if any(value == "DEFAULT" for _, value in limits) else limits
+
     def _limits_outside(self) -> list[Step]:
         """What goes before a statement outside of a transaction. A pooler would give the session to
         others.

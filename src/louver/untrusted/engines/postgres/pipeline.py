@@ -41,6 +41,23 @@ def guarded(sql: str, values: Sequence[Any], outcome: int, *, writes: bool) -> S
     return text, [*values, outcome]
 
 
+def entered(
+    sql: str, values: Sequence[Any], outcome: int, limits: Sequence[tuple[str, str]]
+) -> Step:
+    """The same of a change, before which limits are set until the transaction ends: PostgreSQL goes
+    through what it selects in order, and runs what stands in brackets when it comes to it.
+    """
+    settings = "".join(
+        f"pg_catalog.set_config('{name}', '{value}', true), " for name, value in limits
+    )
+    right = f"${_width(values) + 1}::bigint"
+    text = (
+        f"WITH louver_done AS ({sql} RETURNING 1) SELECT {settings}"
+        f"1 / ((SELECT count(*) FROM louver_done) = {right})::integer"
+    )
+    return text, [*values, outcome]
+
+
 def _width(values: Sequence[Any]) -> int:
     return sum(len(value) if isinstance(value, SealedRow) else 1 for value in values)
 
