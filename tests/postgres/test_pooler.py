@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import louver
+from louver import errors
 from louver._rust import postgres
 from tests.postgres import servers
 from tests.postgres.front import Front, running
@@ -59,6 +62,22 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
                 yield f"postgresql:///{name}?host={folder}&port={PORT}&user=louver"
 
 
+def _add_ten(con: louver.Connection, row: int) -> None:
+    """In a transaction, which begins anew where another client was faster."""
+    for last in (False, False, False, True):
+        try:
+            con.execute("BEGIN")
+            con.execute("UPDATE t SET n = n + 10 WHERE id = ?", [row])
+            con.execute("COMMIT")
+        except errors.DatabaseError as error:
+            if last or error.code != "catalog.conflict":
+                raise
+            with suppress(errors.DatabaseError):
+                con.execute("ROLLBACK")
+        else:
+            return
+
+
 def test_clients_behind_a_pooler(url: str, key_file: Path) -> None:
     """No statement of one client runs in place of another's, whose names would be the same."""
     with servers.connect(url, keys=key_file, profile="cryptdb") as first:
@@ -78,9 +97,7 @@ def test_clients_behind_a_pooler(url: str, key_file: Path) -> None:
                         con.execute("INSERT INTO t VALUES (?, ?, ?)", [row, f"c{number}", step])
                         sql = f"SELECT n, id FROM t WHERE who = 'c{number}' AND id = ?"
                         assert con.execute(sql, [row]).fetchall() == [(step, row)]
-                        con.execute("BEGIN")
-                        con.execute("UPDATE t SET n = n + 10 WHERE id = ?", [row])
-                        con.execute("COMMIT")
+                        _add_ten(con, row)
             except BaseException as error:  # noqa: BLE001 - raised where it is looked at
                 failures.append(error)
 
