@@ -213,3 +213,12 @@ def test_rows_that_are_removed_by_their_keys_are_not_read(
     timer.start()
     assert con.execute("DELETE FROM k WHERE id = $1", [270]).rowcount == 1
     timer.join()
+    # Where a limit is the server's own again, BEGIN and COMMIT go along.
+    con.execute("SET statement_timeout = '5s'")
+    con.execute("DELETE FROM k WHERE id = $1", [1])
+    con.execute("RESET statement_timeout")
+    counts = [con.execute("DELETE FROM k WHERE id = $1", [n]).rowcount for n in range(280, 305)]
+    assert counts == [1] * 21 + [0] * 4
+    known = next(iter(_context(con).catalog.tables.values())).row_count
+    assert con.execute("SELECT count(*) FROM k").fetchall() == [(75,)]
+    assert known == 75
