@@ -28,6 +28,7 @@ mod kernel;
 mod modulus;
 pub mod onion;
 pub mod ore;
+pub mod packed;
 mod plan;
 mod portable;
 mod product;
