@@ -58,12 +58,14 @@ def form_of(tile: dict[str, Any]) -> tiles.Form:
 
 def values_of(tile: dict[str, Any]) -> pa.Array:
     texts = tile["values"]
-    pieces = [text and bytes.fromhex(text) for text in texts] if "units" in tile else []
+    pieces = []
+    if "units" in tile:
+        pieces = [None if text is None else bytes.fromhex(text) for text in texts]
     match tile["type"]:
         case "utf8":
             return pa.array([None if p is None else p.decode() for p in pieces], pa.string())
         case "binary":
-            return pa.array([None if p is None else p for p in pieces], pa.binary())
+            return pa.array(pieces, pa.binary())
         case "float64":
             raw = pa.array([p and int.from_bytes(p, "little") for p in pieces], pa.uint64())
             return raw.view(pa.float64())
@@ -167,8 +169,8 @@ def test_what_was_changed_is_named(ring: KeyRing, epochs: Epochs) -> None:
     refused([stored[0], None, stored[2]], FIRST + 1024)
     refused([stored[0], stored[1][:-1], stored[2]], FIRST + 1024)
     refused([stored[0], stored[1], bytes([*stored[2][:-1], stored[2][-1] ^ 1])], FIRST + 2048)
+    other = tiles.Form.bounds(1, 9999, False)
     with pytest.raises(VerifyError):
-        other = tiles.Form.bounds(1, 9999, False)
         tiles.open(ring, ID, epochs, other, sealed, ids, kind)
     with pytest.raises(VerifyError):
         tiles.open(ring, ID, epochs, form, sealed, ids, kind, [3 * 1024])
@@ -186,8 +188,8 @@ def test_a_value_outside_of_the_form_says_so(ring: KeyRing, epochs: Epochs) -> N
     for values in ([8], [-1], [None]):
         with pytest.raises(WidenError):
             tiles.seal(ring, ID, epochs, form, pa.array(values, pa.int64()), FIRST)
+    short = tiles.Form.units(16, 3)
     with pytest.raises(WidenError):
-        short = tiles.Form.units(16, 3)
         tiles.seal(ring, ID, epochs, short, pa.array(["four"]), FIRST)
     with pytest.raises(ValueError, match="one epoch"):
         tiles.seal(ring, ID, epochs, form, pa.array([1, 2]), (6 << 36) - 1)

@@ -82,7 +82,8 @@ def literals(body: bytes) -> bytes:
     zeros = len(body) - len(rest)
     # The first zero is literal, the last five too; the others repeat the one before them.
     first, repeated, last = rest + b"\0", zeros - 6, b"\0" * 5
-    assert len(first) >= 15 and repeated - 4 >= 15
+    assert len(first) >= 15
+    assert repeated - 4 >= 15
 
     def extended(count: int) -> bytes:
         return b"\xff" * (count // 255) + bytes([count % 255])
@@ -91,9 +92,7 @@ def literals(body: bytes) -> bytes:
     return sequence + extended(repeated - 4 - 15) + bytes([len(last) << 4]) + last
 
 
-def unit_tile(
-    values: list[bytes | None], kind: int, width: int, unit: int, way: str
-) -> bytes:
+def unit_tile(values: list[bytes | None], kind: int, width: int, unit: int, way: str) -> bytes:
     """The plaintext of byte strings."""
     null = bytes(width)
     valid = [value is not None for value in values]
@@ -128,7 +127,8 @@ def sealed(first: int, plain: bytes, name: str) -> bytes:
 def numbers(seed: int, count: int, base: int, bits: int, nulls: bool) -> list[int | None]:
     """Numbers of a form, the same at each run."""
     drawn = [
-        int.from_bytes(hashlib.sha256(f"{seed} {index}".encode()).digest()) for index in range(count)
+        int.from_bytes(hashlib.sha256(f"{seed} {index}".encode()).digest())
+        for index in range(count)
     ]
     return [
         None if nulls and number % 7 == 0 else base + (number >> 16) % (1 << bits)
@@ -151,7 +151,7 @@ PACKED = [
 ]
 WORDS = ["TRUCK", "MAIL", "", "größer", "REG AIR"]
 #: Type, class, width, rows as hexadecimal, unit, way.
-UNITS = [
+UNITS: list[tuple[str, int, int, list[bytes | None], int, str]] = [
     ("utf8", TEXT, 0, [word.encode() for word in WORDS], 64, "plain"),
     ("utf8", TEXT, 0, [*[b"MAIL", None, b"SHIP"] * 300, b"MAIL"], 100, "dictionary"),
     ("utf8", TEXT, 0, [None] * 3, 256, "dictionary"),

@@ -83,7 +83,7 @@ fn seal(which: usize, array: &ArrayRef) -> Vec<u8> {
 
 /// Some values of a column.
 fn arrays(which: usize) -> ArrayRef {
-    let texts = || (0..40).map(|n| (n % 5 > 0).then(|| "text ".repeat(n % 3)));
+    let texts = || (0..40).map(|n| (n % 5 != 1).then(|| "text ".repeat(n % 3)));
     let column: ArrayRef = match &COLUMNS[which].0 {
         DataType::Int64 if which == 1 => Arc::new(Int64Array::from(vec![Some(9), None])),
         DataType::Int64 => Arc::new(Int64Array::from(vec![Some(5), None, Some(-3)])),

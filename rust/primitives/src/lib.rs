@@ -22,6 +22,7 @@ mod error;
 mod fixed;
 pub mod fss;
 pub mod fss_many;
+pub mod ghash;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod kernel;

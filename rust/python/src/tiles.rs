@@ -56,7 +56,7 @@ impl Form {
 
 /// A unit that (nearly) all tiles of values like these fit.
 #[pyfunction]
-#[pyo3(signature = (values, limit, rows = TILE_ROWS))]
+#[pyo3(signature = (values, limit, rows = 1024))]
 fn unit(py: Python<'_>, values: PyArray, limit: u32, rows: usize) -> PyResult<u32> {
     let unit = run(py, [&values.array], || {
         tile_unit(&values.array, limit, rows)
@@ -66,7 +66,7 @@ fn unit(py: Python<'_>, values: PyArray, limit: u32, rows: usize) -> PyResult<u3
 
 /// Seals the values of consecutive rows, `rows` of them in a tile.
 #[pyfunction]
-#[pyo3(signature = (ring, id, epochs, form, values, first, rows = TILE_ROWS))]
+#[pyo3(signature = (ring, id, epochs, form, values, first, rows = 1024))]
 #[allow(clippy::too_many_arguments)]
 fn seal<'py>(
     py: Python<'py>,

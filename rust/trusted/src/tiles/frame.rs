@@ -69,7 +69,7 @@ pub(crate) fn write_validity(
 
 fn set_first(bits: &mut [u8; BITMAP], rows: usize) {
     bits[..rows / 8].fill(0xff);
-    if rows % 8 > 0 {
+    if !rows.is_multiple_of(8) {
         bits[rows / 8] = (1 << (rows % 8)) - 1;
     }
 }

@@ -13,6 +13,8 @@ mod strings;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_of_plaintexts;
+#[cfg(test)]
 mod tests_of_strings;
 #[cfg(test)]
 mod tests_of_vectors;

@@ -17,8 +17,9 @@ use louver_primitives::packed::{Lanes, Word};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Tiles that AES runs over together, and tiles of a task.
-const BATCH: usize = 16;
+/// Bytes that AES runs over together: no more than the first caches hold.
+const BATCH: usize = 1 << 15;
+/// Tiles of a task.
 const GROUP: usize = 64;
 
 /// The rows that are wanted: row `r` of tile `t` is `1024 * t + r`, ascending.
@@ -78,23 +79,28 @@ impl Tiles<'_> {
         mut give: impl FnMut(usize, &[u8]) -> std::result::Result<(), Damaged>,
     ) -> Result<()> {
         let mut scratch = Scratch::default();
-        for start in tiles.clone().step_by(BATCH) {
-            let mut batch: Vec<Sealed<'_>> = Vec::with_capacity(BATCH);
-            let mut error = None;
-            for tile in start..tiles.end.min(start + BATCH) {
+        let mut start = tiles.start;
+        while start < tiles.end {
+            let mut batch: Vec<Sealed<'_>> = Vec::new();
+            let (mut error, mut bytes, mut tile) = (None, 0, start);
+            while tile < tiles.end && bytes < BATCH {
                 let row_id = self.first(tile);
                 let stored = self.sealed.get(tile).map(|stored| {
                     let bound = self.cipher.bound(row_id)?;
                     parts(bound, row_id, stored).ok_or_else(|| self.refused(tile))
                 });
                 match stored.unwrap_or_else(|| Err(self.missing(tile))) {
-                    Ok(message) => batch.push(message),
+                    Ok(message) => {
+                        bytes += message.body.len();
+                        batch.push(message);
+                    }
                     // Reported unless a tile before this one turns out to be altered.
                     Err(e) => {
                         error = Some(e);
                         break;
                     }
                 }
+                tile += 1;
             }
             self.cipher.gcm.open(&batch, &mut scratch, |i, plain| {
                 let plain = plain.ok_or(Damaged);
@@ -102,6 +108,7 @@ impl Tiles<'_> {
                 given.map_err(|_| self.refused(start + i))
             })?;
             error.map_or(Ok(()), Err)?;
+            start = tile;
         }
         Ok(())
     }

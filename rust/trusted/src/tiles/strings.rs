@@ -210,7 +210,8 @@ fn dictionary(
     start: usize,
     fixed: bool,
 ) -> Option<(u8, Vec<u8>)> {
-    let mut known: HashMap<&[u8], u32> = HashMap::new();
+    let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
+    let mut known: HashMap<&[u8], u32, _> = HashMap::with_hasher(hasher);
     let (mut indices, mut entries) = ([0_u32; TILE_ROWS], Vec::new());
     let (mut rest, mut total) = (pieces.bytes.as_slice(), 0);
     for (row, &length) in pieces.lengths.iter().enumerate() {

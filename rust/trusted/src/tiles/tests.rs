@@ -331,7 +331,7 @@ proptest! {
         let (ring, epochs) = (ring(1), epochs());
         let total = total.min(rows * 200);
         let (values, form): (ArrayRef, TileForm) = if text {
-            let texts = (0..total).map(|n| (n % 7 != 0).then(|| format!("{n}")));
+            let texts = (0..total).map(|n| (n % 7 != 1).then(|| format!("{n}")));
             let form = TileForm::Units { unit: 256, limit: 1 << 20 };
             (Arc::new(StringArray::from_iter(texts)), form)
         } else {
@@ -341,7 +341,8 @@ proptest! {
         let column = TileColumn { id: (1, 2, 3), epochs: &epochs, form };
         let sealed = ring.seal_tiles(&column, &values, EPOCH, rows).unwrap();
         let ids = firsts(EPOCH, rows, sealed.len());
-        let chosen: Vec<u64> = chosen.into_iter().filter(|&n| n < total).map(|n| n as u64).collect();
+        let chosen = chosen.into_iter().filter(|&n| n < total);
+        let chosen: Vec<u64> = chosen.map(|n| n as u64).collect();
         let slot = |&row: &u64| row / rows as u64 * TILE_ROWS as u64 + row % rows as u64;
         let slots: Vec<u64> = chosen.iter().map(slot).collect();
         let open = |slots: &[u64]| {

@@ -18,6 +18,9 @@ const AROUND: usize = BITMAP + packed_bytes(10) + 3 + 4 * TILE_ROWS;
 /// Times that an LZ4 block grows, at most.
 const GROWTH: usize = 255;
 
+/// Bytes of an entry that is copied in one go.
+const SHORT: usize = 16;
+
 /// What is read of some tiles.
 pub(crate) struct Reader<'a> {
     form: &'a Checked,
@@ -224,17 +227,32 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Damaged> {
         let rows = indices.iter().enumerate();
         match &mut self.sink {
-            Sink::Bytes(bytes, lengths) => {
-                bytes.reserve(total);
-                for (row, &index) in rows {
-                    let entry: &[u8] = match bit(valid, row) {
-                        true => entries.get(index as usize),
-                        false => &[],
-                    };
-                    bytes.extend_from_slice(entry);
-                    lengths.push(entry.len() as u32);
+            Sink::Bytes(bytes, lengths) => match short(entries, indices.len()) {
+                Some(short) => {
+                    let mut end = bytes.len();
+                    bytes.resize(end + total + SHORT, 0);
+                    for (row, &index) in rows {
+                        let (entry, length) = &short[index as usize];
+                        let length = if bit(valid, row) { *length } else { 0 };
+                        // All of it, whatever its length: the next one begins where it ends.
+                        bytes[end..end + SHORT].copy_from_slice(entry);
+                        end += length as usize;
+                        lengths.push(length);
+                    }
+                    bytes.truncate(end);
                 }
-            }
+                None => {
+                    bytes.reserve(total);
+                    for (row, &index) in rows {
+                        let entry: &[u8] = match bit(valid, row) {
+                            true => entries.get(index as usize),
+                            false => &[],
+                        };
+                        bytes.extend_from_slice(entry);
+                        lengths.push(entry.len() as u32);
+                    }
+                }
+            },
             Sink::Fixed(bytes, width) => {
                 bytes.reserve(*width * indices.len());
                 for (row, &index) in rows {
@@ -245,7 +263,7 @@ impl<'a> Reader<'a> {
                 }
             }
             Sink::Elements(builder) => {
-                for (_, &index) in rows {
+                for &index in indices {
                     let pushed = builder.push_element(entries.get(index as usize));
                     pushed.map_err(|_| Damaged)?;
                 }
@@ -300,6 +318,25 @@ impl<'a> Pieces<'a> {
     fn get(&self, index: usize) -> &'a [u8] {
         &self.bytes[self.starts[index] as usize..self.starts[index + 1] as usize]
     }
+}
+
+/// The entries of a dictionary that pays for it, filled with zeros, if all of them are short. There
+/// is always one.
+fn short(entries: &Pieces<'_>, rows: usize) -> Option<Vec<([u8; SHORT], u32)>> {
+    let count = entries.starts.len() - 1;
+    if count > rows / 4 || (0..count).any(|index| entries.get(index).len() > SHORT) {
+        return None;
+    }
+    let filled = |index| {
+        let (entry, mut bytes) = (entries.get(index), [0; SHORT]);
+        bytes[..entry.len()].copy_from_slice(entry);
+        (bytes, entry.len() as u32)
+    };
+    let mut short: Vec<_> = (0..count).map(filled).collect();
+    if short.is_empty() {
+        short.push(([0; SHORT], 0));
+    }
+    Some(short)
 }
 
 fn number(bytes: &[u8]) -> Result<(usize, &[u8]), Damaged> {
