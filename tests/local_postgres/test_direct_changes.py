@@ -152,29 +152,42 @@ def test_columns_of_few_values_count_those_that_are_new(con: Any) -> None:
     assert con.execute("SELECT count(*) FROM few WHERE c = 'c1'").fetchall() == [(120,)]
 
 
-def test_a_token_that_is_held_is_waited_for_within_the_limit(con: Any) -> None:
-    """The limit is set by the statement that waits, and is gone with its transaction."""
+@pytest.mark.parametrize(
+    ("limits", "code", "words"),
+    [
+        ({"lock_timeout": "200ms"}, "55P03", ["BEGIN", "SET", "WITH"]),
+        ({"lock_timeout": "20s", "statement_timeout": "300ms"}, "57014",
+         ["BEGIN", "SET", "SET", "WITH"]),
+    ],
+)  # fmt: skip
+def test_a_token_that_is_held_is_waited_for_within_the_limits(
+    con: Any, limits: dict[str, str], code: str, words: list[str]
+) -> None:
+    """The one of locks is set by the statement that waits. All are gone with the transaction."""
     for number in range(400, 406):
         con.execute(_INSERT, [number, 1])
-    con.execute("SET lock_timeout = '200ms'")
-    con.execute("SET statement_timeout = '20s'")
+    for name, value in limits.items():
+        con.execute(f"SET {name} = '{value}'")
     opened: Any = direct_changes.opening(_context(con))
     session, opening, alone = opened
-    assert [text.split()[0] for text, _ in opening] == ["BEGIN", "SET", "SET", "WITH"]
+    assert [text.split()[0] for text, _ in opening] == words
+    assert (alone is None) == ("statement_timeout" in limits)
     held = _context(con).engine.side()
     held.begin()
     held.run(control.WRITERS_HOLD)
     held.run(control.WRITERS_VOID)
     start = time.monotonic()
     with pytest.raises(postgres.ServerError) as raised:
-        session.run([alone])
-    assert raised.value.args[0]["code"] == "55P03"
+        session.run(opening if alone is None else [alone])
+    assert raised.value.args[0]["code"] == code
     assert time.monotonic() - start < 5
+    if alone is None:
+        session.run([("ROLLBACK", [])])
     held.rollback()
     for number in range(500, 506):
         con.execute(_INSERT, [number, 1])
-    con.execute("RESET lock_timeout")
-    con.execute("RESET statement_timeout")
+    for name in limits:
+        con.execute(f"RESET {name}")
     for number in range(600, 606):
         con.execute(_INSERT, [number, 1])
     assert con.execute("SELECT count(*) FROM k").fetchall() == [(318,)]
@@ -213,3 +226,12 @@ def test_rows_that_are_removed_by_their_keys_are_not_read(
     timer.start()
     assert con.execute("DELETE FROM k WHERE id = $1", [270]).rowcount == 1
     timer.join()
+    # Where a limit is the server's own again, BEGIN and COMMIT go along.
+    con.execute("SET statement_timeout = '5s'")
+    con.execute("DELETE FROM k WHERE id = $1", [1])
+    con.execute("RESET statement_timeout")
+    counts = [con.execute("DELETE FROM k WHERE id = $1", [n]).rowcount for n in range(280, 305)]
+    assert counts == [1] * 21 + [0] * 4
+    known = next(iter(_context(con).catalog.tables.values())).row_count
+    assert con.execute("SELECT count(*) FROM k").fetchall() == [(75,)]
+    assert known == 75

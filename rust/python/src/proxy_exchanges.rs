@@ -129,11 +129,12 @@ impl Write {
         look: Look<'_>,
     ) -> Result<Vec<Reply>, Stop> {
         let session = self.session.get();
-        // Of the statement that enters the token, where one does.
-        let mut entry = None;
+        // Of the statement that enters the token, where one does; and whether COMMIT is sent.
+        let (mut entry, mut commits) = (None, false);
         let sent = match on {
             On::Alone => {
-                let (mut steps, commits) = match (begins, ends) {
+                let mut steps;
+                (steps, commits) = match (begins, ends) {
                     (true, true) => self.entering.whole(),
                     (true, false) => (self.entering.begun(), false),
                     (false, ends) => (Vec::new(), ends),
@@ -154,11 +155,13 @@ impl Write {
             }
         };
         match sent.ok_or(Stop::Other)? {
-            Ok(replies) => {
+            Ok(mut replies) => {
                 if let On::Within(transaction) = on {
                     transaction.entered = true;
                 }
-                Ok(replies)
+                // The last reply is that to the step.
+                let is_kept = !commits || replies.pop().is_some_and(|reply| reply.tag == "COMMIT");
+                is_kept.then_some(replies).ok_or(Stop::Other)
             }
             Err(error) => Err(self.stopped(on, error, entry, (begins, ends))),
         }

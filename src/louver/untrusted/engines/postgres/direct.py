@@ -43,7 +43,7 @@ class Direct(ABC):
 
     @abstractmethod
     def _limits_alone(self) -> list[tuple[str, str]] | None:
-        """The limits that a transaction begins with, if all of them have values."""
+        """The limits that a transaction begins with, if its first statement can set them."""
 
     @property
     def session(self) -> postgres.Session | None:

@@ -89,10 +89,12 @@ class Messaging(ABC):
         return [(f"SET LOCAL {name} = {self._within(name)}", []) for name in sorted(names)]
 
     def _limits_alone(self) -> list[tuple[str, str]] | None:
-        """The same as names and values; None where a limit is to be the server's own."""
-        names = sorted({"lock_timeout", *self._limits, *self._known})
-        limits = [(name, self._within(name).strip("'")) for name in names]
-        return None if any(value == "DEFAULT" for _, value in limits) else limits
+        """The same as names and values, for the first statement to set; None where that is too late
+        for one of them: a statement's own time runs when it sets anything.
+        """
+        if {"lock_timeout"} >= {*self._limits, *self._known}:
+            return [("lock_timeout", self._within("lock_timeout").strip("'"))]
+        return None
 
     def _limits_outside(self) -> list[Step]:
         """What goes before a statement outside of a transaction. A pooler would give the session to
