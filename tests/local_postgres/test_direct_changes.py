@@ -235,3 +235,40 @@ def test_rows_that_are_removed_by_their_keys_are_not_read(
     known = next(iter(_context(con).catalog.tables.values())).row_count
     assert con.execute("SELECT count(*) FROM k").fetchall() == [(75,)]
     assert known == 75
+
+
+@pytest.mark.parametrize(
+    ("sql", "left"), [("DELETE FROM k WHERE id = $1", []), (_UPDATE.replace("$2", "5"), [(107,)])]
+)
+@pytest.mark.parametrize("within", [False, True])
+def test_a_row_is_there_behind_a_change_of_several(
+    con: Any, sql: str, left: list[Any], within: bool
+) -> None:
+    """Which removes rows and puts them in anew, while this waits for one of them."""
+    value = 5 if sql.startswith("DELETE") else 100
+    # The first conditions of the ledger are counted one by one, by the general way.
+    for number in range(200):
+        con.execute(sql.replace("= 5", "= 6"), [10_000 if value == 5 else number % 2])
+    con.execute("DELETE FROM k WHERE id = 300")
+    keys = str(shared.key_file())
+    url = f"{_context(con).engine.address}&user=louver"
+    counts = list[int]()
+
+    def work() -> None:
+        if within:
+            con.execute("BEGIN")
+        counts.append(con.execute(sql, [value]).rowcount)
+        if within:
+            con.execute("COMMIT")
+
+    with louver.connect(url, keys=keys, profile="cryptdb", language="postgres") as other:
+        other.execute("BEGIN")
+        assert other.execute("UPDATE k SET n = 7 WHERE id IN (5, 6)").rowcount == 2
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.5)
+        assert not counts
+        other.execute("COMMIT")
+        thread.join(20)
+    assert counts == [1]
+    assert con.execute("SELECT n FROM k WHERE id = 5").fetchall() == left

@@ -8,6 +8,11 @@ use crate::proxy_writes::{unmade, Write};
 use louver_postgres::{Look, Step, Value};
 use louver_trusted::Tag;
 
+/// A row that was waited for may have been removed and put in anew by a change of several rows, of
+/// which a statement that began before sees neither. Where there is none, it is looked once more,
+/// which is what a statement would have seen that began later; the flag says whether that begins.
+const LOOKS: [bool; 2] = [true, false];
+
 impl Write {
     pub(crate) fn change(
         &self,
@@ -29,24 +34,30 @@ impl Write {
         let is_one = tags.iter().any(|constants| constants.len() == 1);
         let unread = self.unread.as_ref().filter(|_| is_one);
         if let (Some(sql), None, None) = (unread, new_row, &self.returning) {
-            let step = Step {
-                sql,
-                values: constants,
-            };
-            return self.remove(chosen, step, on, look);
+            return self.remove(chosen, sql, &constants, on, look);
         }
-        let step = Step {
-            sql: &chosen.sql,
-            values: constants,
-        };
-        let mut replies = self.exchange(on, step, (true, false), look)?;
-        let reply = replies.pop().map(Reply::of);
-        let decided = match self.decided(chosen, new_row, reply, &tags, job) {
-            Ok(Some(decided)) => decided,
-            nothing => {
-                self.let_go(on);
-                return nothing.map(|_| Changed::default());
+        let mut decided = None;
+        for begins in LOOKS {
+            let step = Step {
+                sql: &chosen.sql,
+                values: constants.clone(),
+            };
+            let mut replies = self.exchange(on, step, (begins, false), look)?;
+            let reply = replies.pop().map(Reply::of);
+            decided = match self.decided(chosen, new_row, reply, &tags, job) {
+                Err(stop) => {
+                    self.let_go(on);
+                    return Err(stop);
+                }
+                Ok(decided) => decided,
+            };
+            if decided.is_some() {
+                break;
             }
+        }
+        let Some(decided) = decided else {
+            self.let_go(on);
+            return Ok(Changed::default());
         };
         let last = Step {
             sql: &self.sql,
@@ -65,30 +76,37 @@ impl Write {
     fn remove(
         &self,
         chosen: &Chosen,
-        step: Step<'_>,
+        sql: &str,
+        constants: &[Value],
         on: &mut On<'_>,
         look: Look<'_>,
     ) -> Result<Changed, Stop> {
         if !chosen.records_touched() {
             return Err(Stop::Other);
         }
-        let removed = match self.exchange(on, step, (true, true), look) {
-            Ok(replies) => replies.last().map_or(0, louver_postgres::Reply::count),
-            Err(Stop::Unsure(error)) => return Err(Stop::Unsure(error)),
-            Err(stop) => {
-                chosen.nothing_touched();
-                return Err(stop);
+        for _ in LOOKS {
+            let step = Step {
+                sql,
+                values: constants.to_vec(),
+            };
+            let removed = match self.exchange(on, step, (true, true), look) {
+                Ok(replies) => replies.last().map_or(0, louver_postgres::Reply::count),
+                Err(Stop::Unsure(error)) => return Err(Stop::Unsure(error)),
+                Err(stop) => {
+                    chosen.nothing_touched();
+                    return Err(stop);
+                }
+            };
+            if removed > 0 {
+                on.grow(self.growth.get(), -1, &[]);
+                return Ok(Changed {
+                    count: 1,
+                    row: None,
+                });
             }
-        };
-        if removed == 0 {
-            chosen.nothing_touched();
-            return Ok(Changed::default());
         }
-        on.grow(self.growth.get(), -1, &[]);
-        Ok(Changed {
-            count: 1,
-            row: None,
-        })
+        chosen.nothing_touched();
+        Ok(Changed::default())
     }
 
     /// The values of the statement that changes the row of an answer, and what is given back of it;
