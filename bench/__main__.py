@@ -13,6 +13,7 @@ from bench import machine, page, report
 SECTIONS = {
     "kernel": "bench.kernel",
     "values": "bench.values",
+    "tiles": "bench.tiles",
     "codes": "bench.codes",
     "sums": "bench.sums",
     "settled": "bench.settled",

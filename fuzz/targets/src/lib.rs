@@ -16,6 +16,7 @@ mod row_set;
 mod sealed;
 mod segment;
 mod share;
+mod tile;
 mod token;
 mod value;
 
@@ -81,6 +82,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("segment", segment::run, segment::seeds).within(256, 4 << 20),
     Target::new("value", value::run, value::seeds),
     Target::new("sealed", sealed::run, sealed::seeds),
+    Target::new("tile", tile::run, tile::seeds).within(1024, 4 << 20),
     Target::new("key_file", key_file::run, key_file::seeds),
     Target::new("lake_file", lake_file::run, lake_file::seeds).within(256, 16 << 20),
     Target::new("functions", functions::run, functions::seeds).within(4096, 4 << 20),

@@ -22,12 +22,14 @@ mod error;
 mod fixed;
 pub mod fss;
 pub mod fss_many;
+pub mod ghash;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod kernel;
 mod modulus;
 pub mod onion;
 pub mod ore;
+pub mod packed;
 mod plan;
 mod portable;
 mod product;

@@ -18,9 +18,17 @@ create_exception!(
     "A key file is missing, damaged or open to others; args are (path, cause, fix)."
 );
 
+create_exception!(
+    louver._rust,
+    WidenError,
+    pyo3::exceptions::PyException,
+    "A value lies outside of the form in which its column's tiles are sealed."
+);
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("VerifyError", py.get_type::<VerifyError>())?;
+    module.add("WidenError", py.get_type::<WidenError>())?;
     module.add("KeyFileError", py.get_type::<KeyFileError>())
 }
 
@@ -28,6 +36,7 @@ pub(crate) fn trusted(error: Error) -> PyErr {
     match error {
         Error::KeyFile { path, cause, fix } => KeyFileError::new_err((path, cause, fix)),
         Error::Verify(text) => VerifyError::new_err(text),
+        Error::Widen(text) => WidenError::new_err(text),
         Error::Value(text) => PyValueError::new_err(text),
         Error::System(text) => PyOSError::new_err(text),
     }

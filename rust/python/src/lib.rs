@@ -59,6 +59,7 @@ mod sealed_rows;
 mod server;
 mod sums;
 mod text;
+mod tiles;
 
 use pyo3::prelude::*;
 
@@ -78,6 +79,7 @@ fn _rust(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule(module, "sums", sums::register)?;
     submodule(module, "codes", codes::register)?;
     submodule(module, "text", text::register)?;
+    submodule(module, "tiles", tiles::register)?;
     submodule(module, "recipe", recipe::register)?;
     submodule(module, "fss", fss::register)?;
     submodule(module, "look_ups", look_ups::register)?;

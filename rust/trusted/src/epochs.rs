@@ -53,6 +53,11 @@ impl Epochs {
         ((row_id >> COUNTER_BITS) + 1) << COUNTER_BITS
     }
 
+    /// Whether two rows are of one epoch.
+    pub(crate) fn shared(first: i64, last: i64) -> bool {
+        first >> COUNTER_BITS == last >> COUNTER_BITS
+    }
+
     /// Where the epoch of a row is found: among the known ones, or behind them.
     fn slot(&self, row_id: i64) -> Result<usize> {
         let number = row_id >> COUNTER_BITS;

@@ -21,6 +21,8 @@ pub enum Error {
     Verify(String),
     /// The caller gave something unusable: a type, a length, a number.
     Value(String),
+    /// A value lies outside of the form in which its column's tiles are sealed.
+    Widen(String),
     /// The operating system refused (randomness).
     System(String),
 }
@@ -33,13 +35,19 @@ impl Error {
     pub(crate) fn value(what: impl Into<String>) -> Self {
         Self::Value(what.into())
     }
+
+    pub(crate) fn widen(what: impl Into<String>) -> Self {
+        Self::Widen(what.into())
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KeyFile { path, cause, fix } => write!(f, "{path}: {cause}; {fix}"),
-            Self::Verify(what) | Self::Value(what) | Self::System(what) => f.write_str(what),
+            Self::Verify(what) | Self::Value(what) | Self::Widen(what) | Self::System(what) => {
+                f.write_str(what)
+            }
         }
     }
 }

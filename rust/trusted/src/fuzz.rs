@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::keyfile;
 use crate::keys::{RootSecret, KEY_BYTES};
+use crate::tiles::{self, TileColumn, TileForm};
 use crate::value::{plain_type, Builder, Encoder};
 use crate::KeyRing;
 use arrow_array::ArrayRef;
@@ -48,6 +49,27 @@ pub fn decode_values(data_type: &DataType, stored: &[&[u8]]) -> Result<ArrayRef>
         pushed.map_err(|_| Error::verify("not a value of this type"))?;
     }
     builder.finish()
+}
+
+/// What tiles of `rows` values hold before they are sealed.
+///
+/// # Errors
+/// [`Error::Value`] and [`Error::Widen`], as [`KeyRing::seal_tiles`].
+pub fn encode_tiles(form: TileForm, values: &ArrayRef, rows: usize) -> Result<Vec<Vec<u8>>> {
+    tiles::seal::plaintexts(form, values, rows)
+}
+
+/// A sealed tile that holds any bytes.
+///
+/// # Errors
+/// [`Error::Verify`] for a row of an epoch that is not known.
+pub fn seal_tile(
+    ring: &KeyRing,
+    column: &TileColumn<'_>,
+    first: i64,
+    plain: &[u8],
+) -> Result<Vec<u8>> {
+    tiles::seal::seal_plain(ring, column, first, plain)
 }
 
 fn secret(root: &[u8; KEY_BYTES]) -> RootSecret {

@@ -1,11 +1,12 @@
 //! The key ring: the operations with keys that the rest of the product may use.
 
+use crate::bound::ColumnId;
 use crate::epochs::Epochs;
 use crate::error::Result;
 use crate::keys::{hex, Purpose, RootSecret};
 use crate::ready::Ciphers;
 use crate::sdb::SdbSpace;
-use crate::sealed::{self, ColumnId};
+use crate::sealed;
 use crate::{blob, keyfile};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -127,7 +128,7 @@ impl KeyRing {
     }
 
     /// `(table, column, generation)` with the key id.
-    fn column(&self, (table, column, generation): (u32, u32, u32)) -> ColumnId {
+    pub(crate) fn column(&self, (table, column, generation): (u32, u32, u32)) -> ColumnId {
         ColumnId {
             table,
             column,

@@ -5,6 +5,7 @@
 //! secret. [`sdb::SdbSpace`] holds the secret side of the SDB scheme.
 
 mod blob;
+mod bound;
 mod codes;
 mod columns;
 pub mod eds;
@@ -35,6 +36,7 @@ mod tests_of_look_ups;
 #[cfg(test)]
 mod tests_of_ready;
 mod text;
+pub mod tiles;
 mod value;
 
 pub use blob::{open_deterministic_blob, seal_deterministic_blob};

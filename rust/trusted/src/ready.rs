@@ -23,6 +23,8 @@ pub(crate) const MOST: usize = 512;
 pub(crate) struct Ciphers {
     /// Of sealed values.
     pub(crate) sealed: Ready<Id, Gcm>,
+    /// Of tiles.
+    pub(crate) tiles: Ready<Id, Gcm>,
     /// Of equality codes.
     pub(crate) eq: Ready<Id, Column>,
     /// Of equality codes of groups.

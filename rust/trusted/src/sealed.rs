@@ -4,12 +4,13 @@
 //! version, table, column, generation, key id, the bits of the row's epoch and row id, so that no
 //! value can be moved, nor taken over from another history of the database.
 
+use crate::bound::{parts, Cipher, ColumnId, Kind};
 use crate::columns::{Blobs, RowIds};
-use crate::epochs::{EpochBits, Epochs, PerEpoch};
+use crate::epochs::Epochs;
 use crate::error::{Error, Result};
-use crate::gcm::{Binding, Gcm, Plain, Scratch, Sealed, BATCH, NONCE, TAG};
+use crate::gcm::{Plain, Scratch, Sealed, BATCH, NONCE, TAG};
 use crate::keyring::KeyRing;
-use crate::keys::{random, Purpose, KEY_ID_BYTES};
+use crate::keys::random;
 use crate::value::{class_of, plain_type, width_of, Builder, Encoder};
 use arrow_array::{make_array, Array, ArrayRef};
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
@@ -19,92 +20,10 @@ use arrow_schema::DataType;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The version byte of values of rows whose epoch bears random bits.
-const VERSION: u8 = 2;
-/// That of values of earlier releases.
-const LEGACY_VERSION: u8 = 1;
 /// Bytes before the ciphertext.
 const HEAD: usize = 1 + NONCE;
 /// Rows a task takes.
 const CHUNK: usize = 4096;
-
-/// Which column, under which key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ColumnId {
-    pub(crate) table: u32,
-    pub(crate) column: u32,
-    pub(crate) generation: u32,
-    pub(crate) key_id: [u8; KEY_ID_BYTES],
-}
-
-/// A column's cipher, its key schedule computed once.
-struct Cipher<'a> {
-    id: ColumnId,
-    gcm: Arc<Gcm>,
-    bound: PerEpoch<'a, Bound>,
-}
-
-/// What the values of one epoch are bound to.
-struct Bound {
-    version: u8,
-    binding: Binding,
-}
-
-impl<'a> Cipher<'a> {
-    fn new(ring: &KeyRing, id: ColumnId, epochs: &'a Epochs) -> Self {
-        let make = || {
-            Gcm::new(&ring.root().derive(Purpose {
-                name: "sealed",
-                table: id.table,
-                column: id.column,
-                generation: id.generation,
-            }))
-        };
-        let key = (id.table, id.column, id.generation);
-        Self {
-            id,
-            gcm: ring.ciphers().sealed.get(key, make),
-            bound: PerEpoch::new(epochs),
-        }
-    }
-
-    fn bound(&self, row_id: i64) -> Result<&Bound> {
-        self.bound.at(row_id, |bits| self.bind(bits))
-    }
-
-    fn bind(&self, bits: Option<&EpochBits>) -> Bound {
-        let version = if bits.is_some() {
-            VERSION
-        } else {
-            LEGACY_VERSION
-        };
-        let id = &self.id;
-        let mut head = vec![version];
-        for number in [id.table, id.column, id.generation] {
-            head.extend_from_slice(&number.to_be_bytes());
-        }
-        head.extend_from_slice(&id.key_id);
-        head.extend_from_slice(bits.map_or(&[], |bits| bits.as_slice()));
-        Bound {
-            version,
-            binding: self.gcm.binding(&head),
-        }
-    }
-}
-
-/// A stored value's parts; `None` if it has none.
-fn parts<'a>(bound: &'a Bound, row_id: i64, stored: &'a [u8]) -> Option<Sealed<'a>> {
-    let (&version, rest) = stored.split_first()?;
-    let (nonce, rest) = rest.split_first_chunk()?;
-    let (body, tag) = rest.split_last_chunk()?;
-    (version == bound.version).then_some(Sealed {
-        binding: &bound.binding,
-        row_id,
-        nonce,
-        body,
-        tag,
-    })
-}
 
 fn refused(row_id: i64) -> Error {
     let text = "was altered, moved, or sealed under another key";
@@ -128,7 +47,7 @@ pub(crate) fn seal(
         return Err(Error::value("a value without row id cannot be sealed"));
     }
     let encoder = Encoder::new(values)?;
-    let cipher = Cipher::new(ring, id, epochs);
+    let cipher = Cipher::new(ring, Kind::Value, id, epochs);
     let starts: Vec<usize> = (0..values.len()).step_by(CHUNK).collect();
     let chunks = starts.into_par_iter().map(|start| {
         let rows = start..values.len().min(start + CHUNK);
@@ -226,7 +145,7 @@ pub(crate) fn open(
         return Err(Error::value("one row id a value is needed"));
     }
     let task = Opening {
-        cipher: Cipher::new(ring, id, epochs),
+        cipher: Cipher::new(ring, Kind::Value, id, epochs),
         sealed,
         row_ids,
         data_type,

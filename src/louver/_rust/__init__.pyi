@@ -16,12 +16,16 @@ from louver._rust import sdb_math as sdb_math
 from louver._rust import server as server
 from louver._rust import sums as sums
 from louver._rust import text as text
+from louver._rust import tiles as tiles
 
 #: Most bits of a number in the helper column R; plans must leave room for them below n/2.
 RANDOM_BITS: Final[int]
 
 class VerifyError(Exception):
     """Something stored was altered, moved, or sealed under another key."""
+
+class WidenError(Exception):
+    """A value lies outside of the form in which its column's tiles are sealed."""
 
 class KeyFileError(Exception):
     """A key file is missing, damaged or open to others; `args` is (path, cause, fix)."""

@@ -196,3 +196,41 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn long_values_with_and_without_wide_instructions(
+        key in any::<[u8; 32]>(),
+        lengths in proptest::collection::vec(0_usize..3000, 1..5),
+        nonce in any::<[u8; NONCE]>(),
+        row_id in any::<i64>(),
+    ) {
+        let fill = |length: usize| (0..length).map(|at| (at * 131 % 251) as u8 ^ key[at % 32]);
+        let case = |length: usize| Case {
+            head: key[..21].to_vec(),
+            row_id,
+            nonce,
+            plain: fill(length).collect(),
+        };
+        let cases: Vec<Case> = lengths.into_iter().map(case).collect();
+        let mut gcm = Gcm::new(&key);
+        let expected: Vec<Pair> = cases.iter().map(|case| reference(&key, case)).collect();
+        for _ in 0..2 {
+            let mut pairs = seal(&gcm, &cases);
+            prop_assert_eq!(&pairs, &expected);
+            for (case, opened) in cases.iter().zip(open(&gcm, &cases, &pairs)) {
+                prop_assert_eq!(opened.as_ref(), Some(&case.plain));
+            }
+            for (body, tag) in &mut pairs {
+                match body.last_mut() {
+                    Some(last) => *last ^= 0x80,
+                    None => tag[0] ^= 1,
+                }
+            }
+            prop_assert!(open(&gcm, &cases, &pairs).iter().all(Option::is_none));
+            gcm.wide = None;
+        }
+    }
+}

@@ -120,6 +120,13 @@ impl Builder {
         Ok(())
     }
 
+    /// Appends one element, to the last byte.
+    pub(crate) fn push_element(&mut self, bytes: &[u8]) -> std::result::Result<(), Damaged> {
+        let mut reader = Reader(bytes);
+        self.element(&mut reader)?;
+        reader.0.is_empty().then_some(()).ok_or(Damaged)
+    }
+
     fn element(&mut self, from: &mut Reader<'_>) -> std::result::Result<(), Damaged> {
         let flag = from.byte()?;
         let null = flag & 1 == 1;

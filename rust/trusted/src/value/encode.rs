@@ -131,7 +131,8 @@ impl Encoder {
         self.nulls.as_ref().is_some_and(|n| n.is_null(row)) || matches!(self.kind, Kind::Null)
     }
 
-    fn element(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the element of one row.
+    pub(crate) fn element(&self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         let null = self.is_null(row);
         match &self.kind {
             Kind::Null => out.push(self.class.flag(true)),
