@@ -14,6 +14,7 @@ use louver_trusted::Tag;
 const LOOKS: [bool; 2] = [true, false];
 
 impl Write {
+    /// Changes the row that has the keys, or removes it, if there is one.
     pub(crate) fn change(
         &self,
         chosen: &Chosen,

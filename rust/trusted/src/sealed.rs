@@ -57,8 +57,8 @@ pub(crate) fn seal(
     join(values.len(), &chunks)
 }
 
-/// Sealed values and where each ends.
-type Chunk = (Vec<u8>, Vec<usize>);
+/// Sealed values, or tiles, and where each ends.
+pub(crate) type Chunk = (Vec<u8>, Vec<usize>);
 
 fn seal_chunk(
     cipher: &Cipher<'_>,
@@ -110,7 +110,8 @@ fn seal_chunk(
     Ok((bytes, ends))
 }
 
-fn join(rows: usize, chunks: &[Chunk]) -> Result<ArrayRef> {
+/// One array of the messages of all chunks.
+pub(crate) fn join(rows: usize, chunks: &[Chunk]) -> Result<ArrayRef> {
     let total: usize = chunks.iter().map(|(bytes, _)| bytes.len()).sum();
     if i32::try_from(total).is_err() {
         let text = "more than 2 GiB of ciphertext at once: seal fewer rows at a time";

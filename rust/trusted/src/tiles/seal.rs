@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::gcm::{Plain, Scratch, NONCE, TAG};
 use crate::keyring::KeyRing;
 use crate::keys::random;
+use crate::sealed::{join, Chunk};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
-use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 use louver_primitives::packed::Word;
 use rayon::prelude::*;
@@ -240,15 +240,12 @@ pub(crate) fn numbers(values: &ArrayRef, width: usize) -> Result<Buffer> {
     })
 }
 
-/// Sealed tiles and where each ends.
-type Group = (Vec<u8>, Vec<usize>);
-
 fn seal_group(
     cipher: &Cipher<'_>,
     source: &Source,
     first: i64,
     tiles: &[Range<usize>],
-) -> Result<Group> {
+) -> Result<Chunk> {
     let mut nonces = vec![[0; NONCE]; tiles.len()];
     random(nonces.as_flattened_mut())?;
     let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(tiles.len()));
@@ -282,23 +279,4 @@ fn seal_group(
         return Err(Error::value("a tile is too long to seal"));
     }
     Ok((bytes, ends))
-}
-
-fn join(tiles: usize, groups: &[Group]) -> Result<ArrayRef> {
-    let total: usize = groups.iter().map(|(bytes, _)| bytes.len()).sum();
-    if i32::try_from(total).is_err() {
-        let text = "more than 2 GiB of ciphertext at once: seal fewer rows at a time";
-        return Err(Error::value(text));
-    }
-    let mut bytes = MutableBuffer::new(total);
-    let mut offsets = Vec::with_capacity(tiles + 1);
-    offsets.push(0);
-    for (group, ends) in groups {
-        let base = bytes.len();
-        bytes.extend_from_slice(group);
-        offsets.extend(ends.iter().map(|end| (base + end) as i32));
-    }
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    let array = arrow_array::BinaryArray::new(offsets, Buffer::from(bytes), None);
-    Ok(Arc::new(array))
 }
