@@ -171,7 +171,7 @@ def _inserts(
             )
             (number,) = cursor.fetchone() or (0,)
             added[number] = key + turn
-            if is_open and draw.random() < 0.05:
+            if is_open and draw.random() < 0.15:
                 con.execute("SELECT count(*) FROM i WHERE a < 0")
         is_kept = not is_open or draw.random() < 0.7
         if is_open:

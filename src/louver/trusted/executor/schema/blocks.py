@@ -86,7 +86,7 @@ class Claims(dict[Place, Claim]):
     def _stored(self, position: Place, item: HomeObject, state: SequenceState) -> str:
         """A claimed sequence as the catalog is to have it, which has a new version."""
         claim = self[position]
-        if item.sql == claim.own or _is_held(claim, position, state):
+        if item.sql == claim.own or is_held(claim, position, state):
             claim.pending = replace(claim, own=item.sql, at=sequences.last_of(state))
         elif claim.seen == claim.stored:
             text, end = item.sql, sequences.last_of(state)
@@ -130,7 +130,7 @@ def cover(context: Context) -> bool:
     lacking = {
         position: state
         for position, state in drawn.items()
-        if not _is_held(claims.of(position, items[position]), position, state)
+        if not is_held(claims.of(position, items[position]), position, state)
     }
     if lacking and not _may_claim(context, lacking):
         return True
@@ -183,7 +183,7 @@ def carry(context: Context, loaded: Catalog) -> None:
             del claims[position]
             continue
         claim.own = before[position].sql
-        if state is not None and _is_held(claim, position, state):
+        if state is not None and is_held(claim, position, state):
             claim.own, claim.at = context.local.schema.resumed(state), sequences.last_of(state)
         elif state is not None:
             # What was drawn beyond the block is in no row.
@@ -239,7 +239,7 @@ def let_go(context: Context, position: Place) -> None:
         raise errors.make("sql.unsupported", statement=statement)
 
 
-def _is_held(claim: Claim | None, position: Place, state: SequenceState) -> bool:
+def is_held(claim: Claim | None, position: Place, state: SequenceState) -> bool:
     """Whether a sequence stands within the session's block."""
     if position[0] == TEMPORARY:
         return True

@@ -81,6 +81,8 @@ def take_over(context: Context) -> None:
         if item is None or claim is None or claim.id != drawn.id or drawn.state is None:
             continue  # it is declared otherwise since, and others go on behind the block
         state = replace(drawn.state, last=last)
+        if not blocks.is_held(claim, position, state):
+            continue  # of an earlier block: the session has gone on behind others' since
         for schema in context.local.schemas:
             schema.catch_up(drawn.state, state)
         if not context.in_transaction:
@@ -96,7 +98,11 @@ def _provide(context: Context, position: Place, within: bool) -> bool:
     if known is None or known.last is None or known.cycle:
         return False
     last, step = drawn.numbers.last(), known.increment
-    if last is not None and (claim is None or claim.id != drawn.id):
+    if last is not None and (
+        claim is None
+        or claim.id != drawn.id
+        or not blocks.is_held(claim, position, replace(known, last=last))
+    ):
         return False
     last = known.last if last is None else last
     if claim is not None:
