@@ -84,6 +84,7 @@ class Backend:
         replaces: whether a row with a `unique` column is set anew; else it is deleted and inserted.
         has_indexes: whether it looks rows up by indexes that are made for columns.
         row_key: what after the type of row_id has the server find rows by it; "" where it does.
+        has_tiles: whether loads are stored in tiles (spec/tile.md).
         settings: settings of the local engine that are sent to the server.
         unaffected: those that change nothing that the server computes; all others are refused.
         costs: what its work costs.
@@ -112,6 +113,7 @@ class Backend:
     replaces: bool = False
     has_indexes: bool = False
     row_key: str = ""
+    has_tiles: bool = False
     settings: frozenset[str] = frozenset()
     unaffected: frozenset[str] = frozenset()
     costs: Costs = Costs()

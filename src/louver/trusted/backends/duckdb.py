@@ -173,5 +173,6 @@ BACKEND = DuckDB(
     concurrent=True,
     embedded=True,
     sieves=True,
+    has_tiles=True,
     settings=_SETTINGS,
 )

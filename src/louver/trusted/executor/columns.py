@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.executor import constant_encoding, server_numbers
+from louver.trusted.executor.tiles import opening
+from louver.trusted.executor.tiles.opening import column_of
+from louver.trusted.executor.tiles.reading import Fetched, Tiles
 from louver.trusted.planner.ir import (
     SEALED,
     Bindable,
@@ -76,6 +79,8 @@ class Columns:
         # The schemas of answers that had every column which was asked for.
         self._complete: WeakKeyDictionary[RemoteQuery, pa.Schema] = WeakKeyDictionary()
         self._catalog = catalog
+        #: reads the tiles of tables that have any
+        self.tiles: Tiles | None = None
         #: tables and columns, by id, of which something was opened
         self.opened: set[tuple[int, int]] = set()
 
@@ -192,9 +197,10 @@ class Columns:
         answer: pa.Table,
         literals: Sequence[str],
         field_of: FieldOf,
+        tiles: Tiles | None = None,
     ) -> pa.Table:
         """The server's answer with every column opened, named and typed as the plan says;
-        ``tables`` are the plan's tables by id.
+        ``tables`` are the plan's tables by id. Values that are in tiles are read with these.
         """
         if self._complete.get(remote) != answer.schema:
             schema = answer.schema
@@ -204,11 +210,12 @@ class Columns:
         slots = [] if remote.grouped else remote.row_slots()
         row_ids = {slot: joined(answer.column(f"r{slot}")) for slot in slots}
         opened: dict[str, pa.Array] = {}
+        held = opening.fetched(remote, tables, answer, row_ids, tiles or self.tiles)
         for output in remote.outputs:
             if output.kind == "raw":
                 continue
             opened[output.name] = self._open(
-                output, remote, tables, answer, row_ids, opened, literals, field_of
+                output, remote, tables, answer, row_ids, held, opened, literals, field_of
             )
         if not opened:
             opened["louver_c0"] = pa.nulls(answer.num_rows, pa.int32())
@@ -221,6 +228,7 @@ class Columns:
         tables: Tables,
         answer: pa.Table,
         row_ids: dict[int, pa.Array],
+        held: dict[int, Fetched],
         opened: dict[str, pa.Array],
         literals: Sequence[str],
         field_of: FieldOf,
@@ -237,9 +245,10 @@ class Columns:
         if output.kind == "plain":
             return server_numbers.declared(values, field)
         if output.kind == SEALED:
-            table, column = _column_of(output, remote, tables)
+            table, column = column_of(output, remote, tables)
             if output.row is None:
-                return self.open_column(table, column, values, row_ids[output.slot], field)
+                ids = row_ids[output.slot]
+                return self.open_column(table, column, values, ids, field, held.get(output.slot))
             rows = joined(answer.column(f"{answer_name(output.name, remote)}_r"))
             return self._open_picked(table, column, values, rows, field)
         if output.secret is None:
@@ -268,7 +277,7 @@ class Columns:
         answer: pa.Table,
         field: pa.Field,
     ) -> pa.Array:
-        table, column = _column_of(output, remote, tables)
+        table, column = column_of(output, remote, tables)
         self.opened.add((table.id, column.id))
         named = zip(summed.parts, output.parts, strict=True)
         parts = {
@@ -305,12 +314,16 @@ class Columns:
         return wrapped(unwrapped(opened), field.type)
 
     def open_column(
-        self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field
-    ) -> pa.Array:
-        """A sealed column opened; an altered or moved value raises, naming column and row."""
+        self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field,
+        held: Fetched | None = None,
+    ) -> pa.Array:  # fmt: skip
+        """A sealed column opened; an altered or moved value raises, naming column and row. What is
+        in tiles is read from those that are ``held``, or else fetched.
+        """
         self.opened.add((table.id, column.id))
         try:
-            opened = schemes.open_copy(self, table, column, values, row_ids, storage(field.type))
+            given = table, column, values, row_ids, storage(field.type)
+            opened = opening.copies(self, self.tiles, *given, held)
         except errors.VerificationError as error:
             named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
             row = named[1] if named else "?"
@@ -341,11 +354,6 @@ class Columns:
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
         return self.recipes.seal(self, table, rows, row_ids)
-
-
-def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:
-    table = tables[remote.table_of(output.slot)]
-    return table, next(c for c in table.columns if c.id == output.column)
 
 
 def _required(remote: RemoteQuery, answer: pa.Table) -> pa.Table:

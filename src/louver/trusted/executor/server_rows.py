@@ -14,6 +14,7 @@ from louver.trusted.executor import cardinality
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.storage import Parts
+from louver.trusted.executor.tiles import writing as tiled
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import bounds, row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
@@ -42,9 +43,12 @@ _CONSTANT = (
 
 
 def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
-    """Append rows to a server's table in one statement; they are sealed while it runs. One row at
-    the beginning may be a statement of its own.
+    """Append rows to a server's table: what fills tiles in these, where the server has them, and
+    the rest row by row in one statement, which runs while they are sealed. One row at the beginning
+    may be a statement of its own.
     """
+    if tiled.takes(parts, table):
+        batches = _beside_tiles(parts, table, batches)
     first = next(batches, None)
     if first is None or _append_row(parts, table, first):
         first = None
@@ -57,6 +61,21 @@ def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
             begun[0].schema, (b for rows in chain(begun, sealed) for b in rows.to_batches())
         )
         parts.engine.append(parts.backend.table(table), reader)
+
+
+def _beside_tiles(
+    parts: Parts, table: Table, batches: Iterator[pa.Table]
+) -> Iterator[pa.Table]:  # fmt: skip
+    """What is over of rows whose greater part was stored in tiles."""
+    rest = list[pa.Table]()
+    for rows, is_whole in tiled.chunks(batches):
+        if is_whole:
+            ids = _numbered(parts, table, rows)
+            if tiled.store(parts, table, _as_stored(parts, table, rows), ids):
+                _added(parts, table, ids)
+                continue
+        rest.append(rows)
+    return iter(rest)
 
 
 def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.backends import tile_texts
 from louver.trusted.backends.backend import Backend
 from louver.trusted.backends.printer import Printer
 from louver.trusted.executor import keys_read, raw_rows, server_rows
@@ -32,7 +33,7 @@ from louver.trusted.planner.ir import RemoteQuery, RowFilter, TableRef, Tag, Tem
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.planner.sql.scope import Source
-from louver.trusted.vault import stored_types
+from louver.trusted.vault import scheme, stored_types, tile_forms
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import condition_of, with_condition
 from louver.trusted.vault.scheme import has_shares
@@ -63,6 +64,8 @@ class ServerStorage:
         columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
         creation = backend.create_table(table, columns)
         self._run(*backend.create_schema(table.schema), creation)
+        if backend.has_tiles and not table.tile_table:
+            self._run(*_with_tiles(backend, table))
         self.index(table, ())
 
     def index(self, table: Table, before: Collection[tuple[str, ...]]) -> None:
@@ -78,6 +81,8 @@ class ServerStorage:
 
     def drop(self, table: Table) -> None:
         self._run(self._parts.backend.drop_table(table))
+        if table.tile_table:
+            self._run(tile_texts.drop(self._parts.backend, table))
 
     def drop_schema(self, schema: str) -> None:
         self._run(*self._parts.backend.drop_schema(schema))
@@ -92,6 +97,9 @@ class ServerStorage:
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
         for name in names:
             self._run(self._parts.backend.drop_column(table, name))
+            if name in table.tile_columns:
+                self._run(tile_texts.drop_column(self._parts.backend, table, name))
+                tile_forms.forget(table, name)
 
     def add_column(self, _table: Table, _column: Column) -> bool:
         return False
@@ -222,6 +230,16 @@ class ServerStorage:
     def _run(self, *texts: str) -> None:
         for sql in texts:
             self._parts.engine.run(Statement(sql, kind="ddl"))
+
+
+def _with_tiles(backend: Backend, table: Table) -> list[str]:
+    """The statements that make the table of a table's tiles, if it is to have any."""
+    columns = tile_forms.columns_of(table)
+    if not columns:
+        return []
+    table.tile_table = tile_texts.fresh_name()
+    table.tile_columns = [scheme.read_from(column) for column in columns]
+    return [tile_texts.create(backend, table)]
 
 
 class Printed(WeakKeyDictionary[RemoteQuery, dict[bool, Template]]):

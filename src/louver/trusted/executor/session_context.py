@@ -23,6 +23,7 @@ from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
 from louver.trusted.executor.stopped_sums import Stopped
 from louver.trusted.executor.storage import Parts, Storage
+from louver.trusted.executor.tiles.reading import Tiles
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import DUCKDB, Catalog
@@ -98,6 +99,7 @@ def of(
     publish = partial(_publish, store) if backend.concurrent else None
     row_ids = RowIds(engine.side(), store.pin, publish)
     columns = Columns(keyring, lambda: state.catalog, modulus_bits, local.value, stopped.add)
+    columns.tiles = Tiles(engine, backend, lambda: columns.keyring) if backend.has_tiles else None
     planner = Planner(local, columns.modulus_bits, lambda _: backend)
     entries = storage(Parts(engine, backend, store.pin, local, ledger, row_ids, columns, state))
     return Context(

@@ -34,7 +34,7 @@ class Verdict:
 class Growth:
     """Of tables that are not counted, by id: what the catalog on the server does not know yet."""
 
-    #: tables whose bounds or marks have widened, or that have twice the rows noted there
+    #: tables with more bounds, marks or forms of tiles, or twice the rows that are noted there
     tables: set[int] = field(default_factory=set)
     #: how many rows the server's catalog notes, of tables that this session has written to
     noted: dict[int, int] = field(default_factory=dict)
@@ -45,7 +45,8 @@ class Growth:
         """Remember a table as it is before the open transaction first adds to its columns."""
         if table.id not in self._before:
             columns = [replace(column, seen=list(column.seen)) for column in table.columns]
-            self._before[table.id] = (table, replace(table, columns=columns))
+            before = replace(table, columns=columns, tiles=dict(table.tiles))
+            self._before[table.id] = (table, before)
 
     def add(self, table: Table, count: int) -> None:
         """Rows were added to a table, or with a negative count removed."""
@@ -65,6 +66,7 @@ class Growth:
         for table, count in self._rows.values():
             table.row_count = count
         for table, before in self._before.values():
+            table.tiles = before.tiles
             known = {column.id: column for column in before.columns}
             for column in table.columns:
                 held = known.get(column.id, column)
@@ -98,8 +100,9 @@ def _widened(target: Table, table: Table) -> bool:
             column.see([] if wider.seen == [MANY] else wider.seen)
             column.seen = [MANY] if wider.seen == [MANY] else column.seen
     rows, target.row_count = target.row_count, max(target.row_count, table.row_count)
+    forms, target.tiles = len(target.tiles), target.tiles | table.tiles
     after = [bounds.shared(column) for column in target.columns]
-    return (rows, before) != (target.row_count, after)
+    return (rows, forms, before) != (target.row_count, len(target.tiles), after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -62,6 +62,7 @@ def _declared(catalog: Catalog) -> tuple[Any, ...]:
             replace(column, minimum=None, maximum=None, has_null=False, seen=[])
             for column in table.columns
         ]
-        tables.append(replace(table, row_count=0, runs=[], runs_known=False, columns=columns))
+        bare = replace(table, row_count=0, runs=[], runs_known=False, tiles={})
+        tables.append(replace(bare, columns=columns))
     objects = [item for item in catalog.objects if not item.temporary]
     return tables, objects, catalog.settings

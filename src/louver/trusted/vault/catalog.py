@@ -15,8 +15,8 @@ from itertools import count
 from typing import Any
 
 from louver.names import fold, is_home, own_schemas, quoted
-from louver.trusted.vault import seen_values
-from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, unpack, unreadable
+from louver.trusted.vault import catalog_text, seen_values
+from louver.trusted.vault.catalog_text import checked, fields, fingerprint, pack, spare_of, unpack
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.seen_values import MANY, MOST_SEEN
 
@@ -24,8 +24,6 @@ FORMAT = 1
 #: Column id of U, the helper column of ones by which constants enter sums (decision 0004).
 UNIT_COLUMN = 0
 _REVISIONS = count()
-#: Bytes of the longest bound: a sign and 39 digits.
-_BOUND_LENGTH = 40
 #: The rows that a table may have that is not counted.
 MOST_ROWS = 1 << 36
 #: The setting that names the language of a database's texts, where it is not DuckDB's.
@@ -120,6 +118,10 @@ class Table:
     tags: dict[str, list[int]] = field(default_factory=dict)
     #: settings of a lake table's files and index; empty for other tables
     lake: dict[str, Any] = field(default_factory=dict)
+    #: the server's table of its tiles, that one's columns, and forms (`vault.tile_forms`)
+    tile_table: str = ""
+    tile_columns: list[str] = field(default_factory=list)
+    tiles: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def most_rows(self) -> int:
@@ -301,12 +303,17 @@ class Catalog:
         tables = {
             key: replace(
                 table,
-                columns=[_copied(column) for column in table.columns],
+                columns=[
+                    replace(column, stored=dict(column.stored), layers=dict(column.layers))
+                    for column in table.columns
+                ],
                 kept=dict(table.kept),
                 runs=[list(run) for run in table.runs],
                 packs={name: list(ids) for name, ids in table.packs.items()},
                 tags={name: list(ids) for name, ids in table.tags.items()},
                 lake=dict(table.lake),
+                tile_columns=list(table.tile_columns),
+                tiles={name: list(said) for name, said in table.tiles.items()},
             )
             for key, table in self.tables.items()
         }
@@ -328,7 +335,7 @@ class Catalog:
         body["objects"] = [_written(item) for item in self.objects if not item.temporary]
         body["epochs"] = self.epochs.to_json()
         body["sdb_hint"], body["hom_hint"] = self.sdb_hint.hex(), self.hom_hint.hex()
-        spare = sum(_spare(c) for table in self.tables.values() for c in table.columns)
+        spare = sum(spare_of(c) for t in self.tables.values() for c in t.columns if c.encrypted)
         text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
         return text.encode() + b" " * spare
 
@@ -354,7 +361,7 @@ class Catalog:
             if not isinstance(body, dict):
                 raise TypeError("not an object")
             if body.get("format") != FORMAT:
-                raise unreadable(f"format {body.get('format')!r:.20}, not {FORMAT}")
+                raise catalog_text.unreadable(f"format {body.get('format')!r:.20}, not {FORMAT}")
             tables = [_table(item) for item in body.pop("tables")]
             objects = [HomeObject(**checked(HomeObject, item)) for item in body.pop("objects")]
             hint, hom_hint = map(bytes.fromhex, (body.pop("sdb_hint"), body.pop("hom_hint", "")))
@@ -364,14 +371,10 @@ class Catalog:
                 raise ValueError("two tables of one name")
             catalog = Catalog(**checked(Catalog, body))
         except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
-            raise unreadable(type(error).__name__) from error
+            raise catalog_text.unreadable(type(error).__name__) from error
         catalog.tables, catalog.objects, catalog.sdb_hint = named, objects, hint
         catalog.hom_hint, catalog.epochs = hom_hint, epochs
         return catalog
-
-
-def _copied(column: Column) -> Column:
-    return replace(column, stored=dict(column.stored), layers=dict(column.layers))
 
 
 def _seen(column: Column) -> list[str]:
@@ -380,14 +383,6 @@ def _seen(column: Column) -> list[str]:
 
 def _written(item: HomeObject) -> dict[str, Any]:
     return {name: said for name, said in fields(item).items() if said or name not in ("path", "id")}
-
-
-def _spare(column: Column) -> int:
-    """The difference between the longest possible bounds and those of the column, in bytes."""
-    if not column.encrypted:
-        return 0
-    length = len(json.dumps(column.minimum)) + len(json.dumps(column.maximum))
-    return 2 * _BOUND_LENGTH + column.has_null - length
 
 
 def _table(values: dict[str, Any]) -> Table:

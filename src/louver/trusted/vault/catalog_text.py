@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from typing import Any
 
@@ -12,6 +13,8 @@ from louver import errors
 MAX_PLAIN_BYTES, MAX_PACKED_BYTES = 512 << 20, 513 << 20
 PAD_BYTES = 4096
 _STORED = 0
+#: Bytes of the longest bound: a sign and 39 digits.
+_BOUND_LENGTH = 40
 
 
 def fingerprint(text: bytes) -> str:
@@ -39,6 +42,12 @@ def unpack(data: bytes) -> bytes:
     if not inflate.eof or inflate.unused_data.strip(b"\0"):
         raise unreadable("cut off or too large")
     return text
+
+
+def spare_of(column: Any) -> int:
+    """The difference between the longest possible bounds and those of an ENC column, in bytes."""
+    length = len(json.dumps(column.minimum)) + len(json.dumps(column.maximum))
+    return 2 * _BOUND_LENGTH + int(column.has_null) - length
 
 
 def unreadable(detail: str) -> errors.Error:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.vault import native as compiled
-from louver.trusted.vault.code_keys import CodeKeys
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.index_keys import LakeKeys
+from louver.trusted.vault.tile_keys import TileKeys
 
 _Result = TypeVar("_Result")
 
@@ -29,7 +29,7 @@ SdbKey = Any
 SdbUpdate = Any
 
 
-class KeyRing(CodeKeys):
+class KeyRing(TileKeys):
     """The keys of one key file. Exposes only its public id; cannot be pickled.
 
     Data that depends on rows is encrypted and decrypted by the ring `of` a database's epochs.

@@ -88,7 +88,8 @@ def _add(context: Context, table: Table, tags: dict[str, list[int]]) -> None:
             raise errors.make(
                 "row.missing", table=table.label, expected=new_rows.num_rows, found=done
             )
-    context.storage.drop(table)
+    # Its tiles are those of the table beside it.
+    context.storage.drop(replace(table, tile_table=""))
     context.storage.rename(staging, table)
     table.tags = staging.tags
 

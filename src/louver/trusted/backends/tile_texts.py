@@ -1,0 +1,69 @@
+"""Statements on the server's tables of tiles (spec/tile.md), for backends that have them.
+
+    first_row | layout | the tiles of each column, by the name of its sealed copy
+
+A row that is in a tile has an empty string in the place of each sealed copy.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from louver.trusted.backends.backend import Backend
+from louver.trusted.vault import stored_types
+from louver.trusted.vault.catalog import Table
+
+FIRST, LAYOUT = "first_row", "layout"
+_PREFIX = "louver_tiles_"
+
+
+def fresh_name() -> str:
+    """A name for a table of tiles, which is one of Louver's own."""
+    return f"{_PREFIX}{secrets.token_hex(8)}"
+
+
+def path(backend: Backend, table: Table) -> str:
+    """Its name in SQL."""
+    return backend.quote(table.tile_table)
+
+
+def create(backend: Backend, table: Table) -> str:
+    """The table."""
+    row, bytes_ = map(backend.stored_type, (stored_types.ROW_ID, stored_types.BYTES))
+    columns = [f"{backend.quote(stored)} {bytes_}" for stored in table.tile_columns]
+    listed = ", ".join((f"{FIRST} {row}", f"{LAYOUT} {row}", *columns))
+    return f"CREATE TABLE {path(backend, table)} ({listed})"
+
+
+def drop_column(backend: Backend, table: Table, stored: str) -> str:
+    """One column less."""
+    return f"ALTER TABLE {path(backend, table)} DROP COLUMN {backend.quote(stored)}"
+
+
+def drop(backend: Backend, table: Table) -> str:
+    """Without the table."""
+    return f"DROP TABLE {path(backend, table)}"
+
+
+def insert_rows(
+    backend: Backend, table: Table, names: Sequence[str], tiled: Sequence[str], rows: str
+) -> str:
+    """The rows of an Arrow input whose sealed copies are in tiles."""
+    listed = ", ".join(map(backend.quote, (*names, *tiled)))
+    taken = ", ".join([*map(backend.quote, names), *["''::BLOB"] * len(tiled)])
+    return f"INSERT INTO {backend.table(table)} ({listed}) SELECT {taken} FROM {rows}"
+
+
+def firsts(backend: Backend, table: Table) -> str:
+    """The first row ids of all tiles, in order."""
+    return f"SELECT {FIRST} FROM {path(backend, table)} ORDER BY {FIRST}"
+
+
+def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = "") -> str:
+    """Columns of all tiles, or of those whose first row ids are in a column of an Arrow input; in
+    the order of these.
+    """
+    listed = ", ".join((FIRST, LAYOUT, *map(backend.quote, stored)))
+    where = f" WHERE {FIRST} IN (SELECT {FIRST} FROM {chosen})" if chosen else ""
+    return f"SELECT {listed} FROM {path(backend, table)}{where} ORDER BY {FIRST}"

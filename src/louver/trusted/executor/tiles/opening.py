@@ -1,0 +1,97 @@
+"""Sealed copies of an answer: those that are in it, and those that are in tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from louver.trusted.executor.tiles.reading import Fetched, Tiles, in_tiles, is_tiled
+from louver.trusted.planner.ir import SEALED, Output, RemoteQuery
+from louver.trusted.planner.render import answer_name
+from louver.trusted.vault import schemes
+from louver.trusted.vault.arrays import joined
+from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.key_source import KeySource
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Columns of one occurrence of a table, and the rows of which tiles have their values."""
+
+    table: Table
+    columns: dict[int, Column] = field(default_factory=dict)
+    rows: list[pa.Array] = field(default_factory=list)
+
+    def ids(self) -> pa.Array:
+        """The rows of all columns."""
+        longest = max(self.rows, key=len)
+        # Columns of one table are in its tiles together, but for those that came later.
+        if all(len(ids) == len(longest) for ids in self.rows):
+            return longest
+        return pa.concat_arrays(self.rows)
+
+
+def column_of(
+    output: Output, remote: RemoteQuery, tables: Mapping[int, Table]
+) -> tuple[Table, Column]:
+    """The table and column that an output is of."""
+    table = tables[remote.table_of(output.slot)]
+    return table, next(c for c in table.columns if c.id == output.column)
+
+
+def fetched(
+    remote: RemoteQuery, tables: Mapping[int, Table], answer: pa.Table,
+    row_ids: Mapping[int, pa.Array], tiles: Tiles | None,
+) -> dict[int, Fetched]:  # fmt: skip
+    """The tiles that hold values of an answer, by the occurrence of their table."""
+    wanted = dict[int, _Wanted]()
+    if tiles is None:
+        return {}
+    for output in remote.outputs:
+        if output.kind != SEALED or output.row is not None:
+            continue
+        table, column = column_of(output, remote, tables)
+        if not is_tiled(table, column):
+            continue
+        inside = in_tiles(joined(answer.column(answer_name(output.name, remote))))
+        if inside.true_count:
+            item = wanted.setdefault(output.slot, _Wanted(table))
+            item.columns[column.id] = column
+            ids = row_ids[output.slot]
+            item.rows.append(ids if inside.true_count == len(ids) else ids.filter(inside))
+    return {
+        slot: tiles.fetch(item.table, [*item.columns.values()], item.ids())
+        for slot, item in wanted.items()
+    }
+
+
+def copies(
+    keys: KeySource, tiles: Tiles | None, table: Table, column: Column, values: pa.Array,
+    row_ids: pa.Array, type_: pa.DataType, held: Fetched | None,
+) -> pa.Array:  # fmt: skip
+    """Sealed copies of rows opened. What is in tiles is read from those that are ``held``, or else
+    fetched.
+    """
+    own = keys, table, column
+    if tiles is None or not is_tiled(table, column):
+        return schemes.open_copy(*own, values, row_ids, type_)
+    inside = in_tiles(values)
+    count = inside.true_count
+    if not count:
+        return schemes.open_copy(*own, values, row_ids, type_)
+    ids = row_ids if count == len(values) else row_ids.filter(inside)
+    held = tiles.fetch(table, [column], ids) if held is None else held
+    tiled = held.values(column, ids, type_)
+    if count == len(values):
+        return tiled
+    outside = pc.invert(inside)
+    rest = schemes.open_copy(*own, values.filter(outside), row_ids.filter(outside), type_)
+    places = pc.if_else(
+        inside,
+        pc.subtract(pc.cumulative_sum(inside.cast(pa.int64())), 1),
+        pc.add(pc.cumulative_sum(outside.cast(pa.int64())), count - 1),
+    )
+    return pa.concat_arrays([tiled, rest]).take(places)

@@ -1,0 +1,108 @@
+"""Loads into tiles: of many rows the sealed copies are stored 1,024 at a time.
+
+The row itself stays in the server's table, with its number, codes and plain columns; an empty
+string stands there for each copy that is in a tile. What is over is stored row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from louver.trusted.backends import tile_texts
+from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.storage import Parts
+from louver.trusted.vault import arrays, scheme, tile_forms
+from louver.trusted.vault.catalog import Column, Table
+from louver.wire.messages import Statement
+
+CHUNK_ROWS = 131_072
+"""Rows that are sealed at a time, so that memory does not grow with a load."""
+_INPUT = "louver_rows"
+
+
+def takes(parts: Parts, table: Table) -> bool:
+    """Whether rows of a table may go into tiles."""
+    return bool(parts.backend.has_tiles and table.tile_columns)
+
+
+def chunks(batches: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
+    """Rows in larger batches, and whether these are as many as tiles take: all but the last."""
+    pending, count = list[pa.Table](), 0
+    for rows in batches:
+        pending.append(rows)
+        count += rows.num_rows
+        while count >= CHUNK_ROWS:
+            joint = pa.concat_tables(pending)
+            whole = CHUNK_ROWS - CHUNK_ROWS % tile_forms.ROWS
+            yield joint.slice(0, whole), True
+            pending, count = [joint.slice(whole)], count - whole
+    if not pending:
+        return
+    joint = pa.concat_tables(pending)
+    whole = count - count % tile_forms.ROWS
+    if whole:
+        yield joint.slice(0, whole), True
+    if count > whole:
+        yield joint.slice(whole), False
+
+
+def fits(columns: list[Column], values: list[pa.Array]) -> bool:
+    """Whether no tile of these rows would be too long."""
+    return not any(
+        tile_forms.is_long(held.slice(start, tile_forms.ROWS))
+        for held in values
+        if tile_forms.has_no_width(held.type)
+        for start in range(0, len(held), tile_forms.ROWS)
+    )
+
+
+def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> bool:
+    """Send rows with consecutive ids whose number fills tiles; False where they do not fit."""
+    columns = tile_forms.tiled(table)
+    values = [arrays.stored(rows.column(column.name)) for column in columns]
+    if not fits(columns, values):
+        return False
+    layout = _layout(parts, table, columns, values)
+    first, keys = row_ids[0].as_py(), parts.columns.keyring
+    tiles: dict[str, pa.Array] = {
+        tile_texts.FIRST: pa.arange(first, first + len(row_ids), tile_forms.ROWS)
+    }
+    tiles[tile_texts.LAYOUT] = pa.repeat(pa.scalar(layout, pa.int64()), len(tiles["first_row"]))
+    for column, held in zip(columns, values, strict=True):
+        stored = scheme.read_from(column)
+        form = tile_forms.forms(table, layout)[stored]
+        identity = (table.id, column.id, form.generation)
+        tiles[stored] = keys.seal_tiles(identity, form.handle, held, first, tile_forms.ROWS)
+    names = [scheme.read_from(column) for column in columns]
+    beside = arrow_values.readable(parts.columns.seal(_without(table, columns), rows, row_ids))
+    sql = tile_texts.insert_rows(parts.backend, table, beside.column_names, names, _INPUT)
+    parts.engine.run(Statement(sql, kind="write", tables={_INPUT: beside}))
+    parts.engine.append(tile_texts.path(parts.backend, table), pa.table(tiles))
+    return True
+
+
+def _layout(parts: Parts, table: Table, columns: list[Column], values: list[pa.Array]) -> int:
+    """The layout of rows that come; a new one the catalog knows before they are committed."""
+    layout, said = tile_forms.settle(table, columns, values)
+    if said:
+        if not table.counted:
+            parts.state.growth.hold(table)
+            parts.state.growth.tables.add(table.id)
+            parts.state.catalog.touch()
+        table.tiles |= said
+    return layout
+
+
+def _without(table: Table, columns: list[Column]) -> Table:
+    """A table without the sealed copies of some columns."""
+    ids = {column.id for column in columns}
+    kept = [_uncopied(column) if column.id in ids else column for column in table.columns]
+    return replace(table, columns=kept)
+
+
+def _uncopied(column: Column) -> Column:
+    copy = scheme.read_from(column)
+    return replace(column, stored={k: v for k, v in column.stored.items() if v != copy})
