@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from louver.trusted.vault import tile_forms
 from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
 from tests.engines.table import TARGETS
@@ -39,6 +40,11 @@ settings.load_profile("louver")
 # children; the tests of Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+#: Few rows to a tile: tables of tests have some in tiles, and some that are over.
+tile_forms.ROWS = int(os.environ.get("LOUVER_TILE_ROWS", "3"))
+#: How far a few values compress is told by no length.
+tile_forms.LEAST_UNIT = 1 << 16
 
 if os.environ.get("RAYON_NUM_THREADS") == "1":
     shared.one_thread()  # tests/run.py asks for it where there are as many workers as cores

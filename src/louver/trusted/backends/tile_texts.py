@@ -67,3 +67,8 @@ def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = ""
     listed = ", ".join((FIRST, LAYOUT, *map(backend.quote, stored)))
     where = f" WHERE {FIRST} IN (SELECT {FIRST} FROM {chosen})" if chosen else ""
     return f"SELECT {listed} FROM {path(backend, table)}{where} ORDER BY {FIRST}"
+
+
+def last_row(backend: Backend, table: Table) -> str:
+    """The highest row id of a table; NULL where it has no row."""
+    return f"SELECT max(row_id) FROM {backend.table(table)}"

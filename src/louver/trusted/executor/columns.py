@@ -222,17 +222,10 @@ class Columns:
         return pa.table(opened)
 
     def _open(
-        self,
-        output: Output,
-        remote: RemoteQuery,
-        tables: Tables,
-        answer: pa.Table,
-        row_ids: dict[int, pa.Array],
-        held: dict[int, Fetched],
-        opened: dict[str, pa.Array],
-        literals: Sequence[str],
-        field_of: FieldOf,
-    ) -> pa.Array:
+        self, output: Output, remote: RemoteQuery, tables: Tables, answer: pa.Table,
+        row_ids: dict[int, pa.Array], held: dict[int, Fetched], opened: dict[str, pa.Array],
+        literals: Sequence[str], field_of: FieldOf,
+    ) -> pa.Array:  # fmt: skip
         field = field_of(output.type)
         if output.kind == "absent":
             # Of no type, for not every type can be cast to from a number.
@@ -322,8 +315,8 @@ class Columns:
         """
         self.opened.add((table.id, column.id))
         try:
-            given = table, column, values, row_ids, storage(field.type)
-            opened = opening.copies(self, self.tiles, *given, held)
+            own = table, column, values, row_ids, storage(field.type)
+            opened = opening.copies(self, self.tiles, *own, held)
         except errors.VerificationError as error:
             named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
             row = named[1] if named else "?"

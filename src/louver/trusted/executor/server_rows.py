@@ -63,18 +63,18 @@ def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
         parts.engine.append(parts.backend.table(table), reader)
 
 
-def _beside_tiles(
-    parts: Parts, table: Table, batches: Iterator[pa.Table]
-) -> Iterator[pa.Table]:  # fmt: skip
+def _beside_tiles(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """What is over of rows whose greater part was stored in tiles."""
     rest = list[pa.Table]()
-    for rows, is_whole in tiled.chunks(batches):
-        if is_whole:
-            ids = _numbered(parts, table, rows)
-            if tiled.store(parts, table, _as_stored(parts, table, rows), ids):
-                _added(parts, table, ids)
-                continue
-        rest.append(rows)
+    for rows in tiled.chunks(batches):
+        # What is known of the columns is not to depend on where rows are parted.
+        _receive(parts, table, rows)
+        whole = rows.slice(0, tiled.whole(rows))
+        ids = _numbered(parts, table, whole)
+        if tiled.store(parts, table, _as_stored(parts, table, whole), ids):
+            _added(parts, table, ids)
+            rows = rows.slice(len(ids))
+        rest += [rows] if rows.num_rows else []
     return iter(rest)
 
 
@@ -92,10 +92,15 @@ def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator
 
 def _numbered(parts: Parts, table: Table, rows: pa.Table) -> pa.Array:
     """The ids of new rows, whose values are within the columns' bounds from here on."""
+    _receive(parts, table, rows)
+    return parts.row_ids.take(rows.num_rows, parts.state.catalog)
+
+
+def _receive(parts: Parts, table: Table, rows: pa.Table) -> None:
+    """The values of new rows into the columns' bounds."""
     for column in table.columns:
         parts.local.require_received(rows.column(column.name))
         _take_in(parts, table, column, rows.column(column.name))
-    return parts.row_ids.take(rows.num_rows, parts.state.catalog)
 
 
 def _append_row(parts: Parts, table: Table, rows: pa.Table) -> bool:

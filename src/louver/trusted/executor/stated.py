@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from louver.trusted.executor import server_storage
+from louver.trusted.executor import server_scans
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.planner.ir import Opening, Plan
@@ -32,4 +32,4 @@ class Stated:
 
     def add_scan(self, context: Context, table: Table) -> None:
         """Add what it shows that a table is read."""
-        self.facts += server_storage.scan_facts(context.backend, table)
+        self.facts += server_scans.scan_facts(context.backend, table)

@@ -17,7 +17,7 @@ from louver.trusted.executor.local import exact
 from louver.trusted.executor.local.local import Described
 from louver.trusted.executor.read_ahead import ahead, closed
 from louver.trusted.executor.server_storage import ServerStorage
-from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.ir import Plan, RemoteQuery
 from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.resolver import pivots
 from louver.trusted.planner.write import sequence_draws
@@ -44,6 +44,8 @@ def stream(context: Context, sql: str) -> tuple[Described, Iterator[pa.Table]] |
         # Whether that is an error depends on the rows (`select`).
         return None
     (remote,), (statement,) = plan.remotes, ready.statements
+    if context.engine.in_transaction and _has_tiles(context, remote):
+        return None  # rows and tiles are not read at once there
     opened = storage.stream(remote, statement, ready.literals)
     first = next(opened)
     if select.as_opened(context, plan, ready, first) is None:
@@ -59,6 +61,10 @@ def stream(context: Context, sql: str) -> tuple[Described, Iterator[pa.Table]] |
                 yield part.rename_columns(list(plan.names))
 
     return list(zip(plan.names, plan.types, strict=True)), ahead(parts())
+
+
+def _has_tiles(context: Context, remote: RemoteQuery) -> bool:
+    return any(context.catalog.by_id(source.table).tiles for source in remote.sources)
 
 
 def _comes_alone(context: Context, plan: Plan) -> bool:

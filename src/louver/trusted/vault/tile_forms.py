@@ -34,7 +34,8 @@ _DIGITS = 100
 _LEAST_LAYOUT = 10**9
 #: Sizes of tiles without fixed length: eight steps for each power of two.
 _STEPS = 8
-_LEAST_UNIT = 64
+LEAST_UNIT = 64
+"""Bytes that a tile without fixed length takes at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Form:
         if self.kind == _UNITS:
             return forms.units(_unit_of(self.first), LIMIT_BYTES)
         low, high = _bounds_of(self.first, self.second)
-        return forms.bounds(low, high, self.kind == _PACKED_NULLS)
+        return forms.packed(low, (high - low).bit_length(), self.kind == _PACKED_NULLS)
 
     def fits(self, wanted: tuple[int, int, int]) -> bool:
         """Whether values of the wanted form can be sealed in this one."""
@@ -192,4 +193,4 @@ def _unit_of(number: int) -> int:
 
 def _size(step: int) -> int:
     doubled, part = divmod(step, _STEPS)
-    return _LEAST_UNIT * (1 << doubled) * (_STEPS + part) // _STEPS
+    return LEAST_UNIT * (1 << doubled) * (_STEPS + part) // _STEPS

@@ -12,7 +12,7 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.executor import constraint_check, row_writer, server_storage
+from louver.trusted.executor import constraint_check, row_writer, server_scans
 from louver.trusted.executor.change import changing, flow, statement_parts
 from louver.trusted.executor.change.inserting import reads_elsewhere
 from louver.trusted.executor.context import Context
@@ -133,7 +133,7 @@ def _appended(context: Context, table: Table, result: Stated) -> None:
     rules = constraint_check.rules(context, table)
     names = [name for key in constraint_check.untagged(table, rules) for name in key.columns]
     if names:
-        result.facts += server_storage.scan_facts(context.backend, table, names)
+        result.facts += server_scans.scan_facts(context.backend, table, names)
     _referring(context, table, result)
     result.facts += row_writer.at_rest(table)
 
@@ -145,7 +145,7 @@ def _referring(context: Context, table: Table, result: Stated) -> None:
 
         result.facts += references.facts_of_rows(context, table)
         for parent, columns in references.parents_of(context, table):
-            result.facts += server_storage.scan_facts(context.backend, parent, columns)
+            result.facts += server_scans.scan_facts(context.backend, parent, columns)
 
 
 def _referred(context: Context, table: Table, result: Stated) -> None:
@@ -154,7 +154,7 @@ def _referred(context: Context, table: Table, result: Stated) -> None:
         from louver.trusted.executor import references
 
         for child, columns, sql in references.searches(context, table):
-            result.facts += server_storage.scan_facts(context.backend, child, columns)
+            result.facts += server_scans.scan_facts(context.backend, child, columns)
             if sql:
                 (query,) = lexer.split(sql)
                 result.add_query(context, query, [None] * len(columns))

@@ -79,6 +79,14 @@ class Fetched:
     sealed: Mapping[str, pa.Array]
     keyring: KeyRing
 
+    def reaches(self, row_ids: pa.Array) -> bool:
+        """Whether there may be a tile for each of these rows."""
+        ids = np.asarray(row_ids.to_numpy(zero_copy_only=False))
+        tiles = np.searchsorted(self.firsts, ids, side="right") - 1
+        if not len(ids) or not len(self.firsts):
+            return not len(ids)
+        return bool(tiles.min() >= 0 and (ids - self.firsts[tiles]).max() < tile_forms.MOST_ROWS)
+
     def values(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.Array:
         """The values of these rows in a column."""
         ids = np.asarray(row_ids.to_numpy(zero_copy_only=False))

@@ -28,25 +28,26 @@ def takes(parts: Parts, table: Table) -> bool:
     return bool(parts.backend.has_tiles and table.tile_columns)
 
 
-def chunks(batches: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
-    """Rows in larger batches, and whether these are as many as tiles take: all but the last."""
+def chunks(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Rows in larger batches, of which all but the last fill tiles."""
+    most = CHUNK_ROWS - CHUNK_ROWS % tile_forms.ROWS
     pending, count = list[pa.Table](), 0
     for rows in batches:
         pending.append(rows)
         count += rows.num_rows
-        while count >= CHUNK_ROWS:
-            joint = pa.concat_tables(pending)
-            whole = CHUNK_ROWS - CHUNK_ROWS % tile_forms.ROWS
-            yield joint.slice(0, whole), True
-            pending, count = [joint.slice(whole)], count - whole
-    if not pending:
-        return
-    joint = pa.concat_tables(pending)
-    whole = count - count % tile_forms.ROWS
-    if whole:
-        yield joint.slice(0, whole), True
-    if count > whole:
-        yield joint.slice(whole), False
+        if count < most:
+            continue
+        joint = pa.concat_tables(pending)
+        for start in range(0, count - count % most, most):
+            yield joint.slice(start, most)
+        pending, count = [joint.slice(count - count % most)], count % most
+    if count:
+        yield pa.concat_tables(pending)
+
+
+def whole(rows: pa.Table) -> int:
+    """How many of these rows fill tiles."""
+    return int(rows.num_rows - rows.num_rows % tile_forms.ROWS)
 
 
 def fits(columns: list[Column], values: list[pa.Array]) -> bool:
@@ -60,7 +61,11 @@ def fits(columns: list[Column], values: list[pa.Array]) -> bool:
 
 
 def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> bool:
-    """Send rows with consecutive ids whose number fills tiles; False where they do not fit."""
+    """Send rows with consecutive ids whose number fills tiles; False where there are none, or they
+    do not fit.
+    """
+    if not len(row_ids):
+        return False
     columns = tile_forms.tiled(table)
     values = [arrays.stored(rows.column(column.name)) for column in columns]
     if not fits(columns, values):
