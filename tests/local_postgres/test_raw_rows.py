@@ -94,6 +94,9 @@ def test_every_value_fares_as_in_plaintext(
     _table(twin, type_, encrypted)
     counted, draw = Counted(monkeypatch), random.Random(SEED)
     values = [*_VALUES] if SOAK > 1 else draw.sample(_VALUES, 14)
+    if type_.startswith("numeric("):
+        # Refused where it is read (`postgres.nan`).
+        values = [value for value in values if value == value or not isinstance(value, float)]
     insert, update = "INSERT INTO t VALUES ($1, $2, $3, $4)", "UPDATE t SET v = $1 WHERE id = $2"
     add, delete = "UPDATE t SET n = n + $1 WHERE id = $2", "DELETE FROM t WHERE id = $1"
     upsert = "INSERT INTO t VALUES ($1, $2, 1, 'p') ON CONFLICT (id) DO UPDATE SET v = excluded.v"
