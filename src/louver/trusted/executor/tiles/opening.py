@@ -57,11 +57,11 @@ def fetched(
         if not is_tiled(table, column):
             continue
         inside = in_tiles(joined(answer.column(answer_name(output.name, remote))))
-        if inside.true_count:
+        if inside is None or inside.true_count:
             item = wanted.setdefault(output.slot, _Wanted(table))
             item.columns[column.id] = column
             ids = row_ids[output.slot]
-            item.rows.append(ids if inside.true_count == len(ids) else ids.filter(inside))
+            item.rows.append(ids if inside is None else ids.filter(inside))
     return {
         slot: tiles.fetch(item.table, [*item.columns.values()], item.ids())
         for slot, item in wanted.items()
@@ -79,19 +79,18 @@ def copies(
     if tiles is None or not is_tiled(table, column):
         return schemes.open_copy(*own, values, row_ids, type_)
     inside = in_tiles(values)
-    count = inside.true_count
-    if not count:
+    if inside is not None and not inside.true_count:
         return schemes.open_copy(*own, values, row_ids, type_)
-    ids = row_ids if count == len(values) else row_ids.filter(inside)
+    ids = row_ids if inside is None else row_ids.filter(inside)
     held = tiles.fetch(table, [column], ids) if held is None else held
     tiled = held.values(column, ids, type_)
-    if count == len(values):
+    if inside is None:
         return tiled
     outside = pc.invert(inside)
     rest = schemes.open_copy(*own, values.filter(outside), row_ids.filter(outside), type_)
     places = pc.if_else(
         inside,
         pc.subtract(pc.cumulative_sum(inside.cast(pa.int64())), 1),
-        pc.add(pc.cumulative_sum(outside.cast(pa.int64())), count - 1),
+        pc.add(pc.cumulative_sum(outside.cast(pa.int64())), len(ids) - 1),
     )
     return pa.concat_arrays([tiled, rest]).take(places)

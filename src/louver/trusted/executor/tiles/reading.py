@@ -8,7 +8,7 @@ by now (`session`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +44,7 @@ class Tiles:
     def fetch(self, table: Table, columns: Sequence[Column], row_ids: pa.Array) -> Fetched:
         """The tiles of these columns in which these rows are, none of them NULL."""
         firsts = _numbers(self.engine.query(Statement(tile_texts.firsts(self.backend, table))), 0)
-        ids = np.asarray(row_ids.unique().to_numpy(zero_copy_only=False))
-        wanted = np.unique(firsts[np.maximum(np.searchsorted(firsts, ids, side="right") - 1, 0)])
+        wanted = firsts[self._wanted(firsts, row_ids)]
         stored = [scheme.read_from(column) for column in columns]
         if len(wanted) > _MOST_SHARE * len(firsts):
             statement = Statement(tile_texts.read(self.backend, table, stored))
@@ -54,6 +53,14 @@ class Tiles:
             sql = tile_texts.read(self.backend, table, stored, _WANTED)
             statement = Statement(sql, tables=chosen)
         return self.received(table, stored, self.engine.query(statement))
+
+    @staticmethod
+    def _wanted(firsts: Numbers, row_ids: pa.Array) -> Numbers:
+        """The numbers of the tiles in which rows are."""
+        if len(row_ids) >= len(firsts) * tile_forms.MOST_ROWS * _MOST_SHARE:
+            return np.arange(len(firsts))
+        ids = np.asarray(row_ids.to_numpy(zero_copy_only=False))
+        return np.unique(_placed(firsts, ids).tiles)
 
     def received(self, table: Table, stored: Sequence[str], reply: pa.Table) -> Fetched:
         """Tiles that a server has answered with."""
@@ -70,6 +77,38 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True)
+class _Places:
+    """In which tiles rows are, and where there; ``lost`` is the id of one that is in none."""
+
+    ids: Numbers
+    tiles: Numbers
+    offsets: Numbers
+    lost: int | None = None
+
+    def are_all(self, firsts: Numbers, starts: Numbers, counts: Numbers) -> bool:
+        """Whether they are all rows of these tiles, in the order in which these were opened."""
+        total = int(counts.sum())
+        if len(self.ids) != total or not np.all(starts[1:] >= starts[:-1]):
+            return False
+        return bool(np.array_equal(self.ids, np.repeat(firsts - starts, counts) + np.arange(total)))
+
+
+def _placed(firsts: Numbers, ids: Numbers) -> _Places:
+    none = np.empty(0, np.int64)
+    if not len(ids) or not len(firsts):
+        return _Places(ids, none, none, int(ids[0]) if len(ids) else None)
+    if np.all(ids[1:] > ids[:-1]):
+        # Rows mostly come in their order: a search for each tile, not for each row.
+        ends = np.append(np.searchsorted(ids, firsts), len(ids))
+        tiles = np.repeat(np.arange(-1, len(firsts)), np.diff(np.append(0, ends)))
+    else:
+        tiles = np.searchsorted(firsts, ids, side="right") - 1
+    offsets = ids - firsts[tiles]
+    lost = (tiles < 0) | (offsets >= tile_forms.MOST_ROWS)
+    return _Places(ids, tiles, offsets, int(ids[lost][0]) if lost.any() else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """Tiles of some columns, in the order of their first row ids."""
 
@@ -78,69 +117,67 @@ class Fetched:
     layouts: Numbers
     sealed: Mapping[str, pa.Array]
     keyring: KeyRing
+    #: where rows are that were asked for
+    places: list[tuple[pa.Array, _Places]] = field(default_factory=list)
 
     def reaches(self, row_ids: pa.Array) -> bool:
         """Whether there may be a tile for each of these rows."""
-        ids = np.asarray(row_ids.to_numpy(zero_copy_only=False))
-        tiles = np.searchsorted(self.firsts, ids, side="right") - 1
-        if not len(ids) or not len(self.firsts):
-            return not len(ids)
-        return bool(tiles.min() >= 0 and (ids - self.firsts[tiles]).max() < tile_forms.MOST_ROWS)
+        return self._place(row_ids).lost is None
 
     def values(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.Array:
         """The values of these rows in a column."""
-        ids = np.asarray(row_ids.to_numpy(zero_copy_only=False))
-        tiles = np.searchsorted(self.firsts, ids, side="right") - 1
-        if len(ids) and (not len(self.firsts) or tiles.min() < 0):
-            raise self._missing(column, ids[0] if not len(self.firsts) else ids[tiles < 0][0])
-        offsets = ids - self.firsts[tiles] if len(ids) else ids
-        if len(offsets) and offsets.max() >= tile_forms.MOST_ROWS:
-            raise self._missing(column, ids[offsets >= tile_forms.MOST_ROWS][0])
-        if len(ids) * _SPARSE < len(self.firsts) * tile_forms.MOST_ROWS:
-            return self._sparse(column, ids, tiles, offsets, type_)
-        return self._dense(column, ids, tiles, offsets, type_)
+        place = self._place(row_ids)
+        if place.lost is not None:
+            raise self._missing(column, place.lost)
+        if len(place.ids) * _SPARSE < len(self.firsts) * tile_forms.MOST_ROWS:
+            return self._sparse(column, place, type_)
+        return self._dense(column, place, type_)
 
-    def _dense(
-        self, column: Column, ids: Numbers, tiles: Numbers, offsets: Numbers, type_: pa.DataType
-    ) -> pa.Array:
+    def _place(self, row_ids: pa.Array) -> _Places:
+        """Where rows are; columns of one answer are of the same rows."""
+        for known, place in self.places:
+            if known is row_ids:
+                return place
+        place = _placed(self.firsts, np.asarray(row_ids.to_numpy(zero_copy_only=False)))
+        self.places.append((row_ids, place))
+        return place
+
+    def _dense(self, column: Column, place: _Places, type_: pa.DataType) -> pa.Array:
         """All tiles opened, and of that these rows."""
         parts = list[pa.Array]()
         starts, counts = np.zeros_like(self.firsts), np.zeros_like(self.firsts)
         done = 0
         for layout in np.unique(self.layouts):
-            (places,) = np.nonzero(self.layouts == layout)
-            values, rows = self._opened(column, int(layout), places, type_, None)
-            counts[places] = rows
-            starts[places] = done + np.cumsum(rows) - rows
+            (tiles,) = np.nonzero(self.layouts == layout)
+            values, rows = self._opened(column, int(layout), tiles, type_, None)
+            counts[tiles] = rows
+            starts[tiles] = done + np.cumsum(rows) - rows
             parts.append(values)
             done += len(values)
-        outside = offsets >= counts[tiles]
-        if outside.any():
-            raise self._missing(column, ids[outside][0])
         opened = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        positions = starts[tiles] + offsets
-        if len(positions) == len(opened) and np.array_equal(positions, np.arange(len(opened))):
+        if place.are_all(self.firsts, starts, counts):
             return opened
-        return opened.take(pa.array(positions))
+        outside = place.offsets >= counts[place.tiles]
+        if outside.any():
+            raise self._missing(column, int(place.ids[outside][0]))
+        return opened.take(pa.array(starts[place.tiles] + place.offsets))
 
-    def _sparse(
-        self, column: Column, ids: Numbers, tiles: Numbers, offsets: Numbers, type_: pa.DataType
-    ) -> pa.Array:
+    def _sparse(self, column: Column, place: _Places, type_: pa.DataType) -> pa.Array:
         """Few rows of each tile opened."""
-        slots = tiles * tile_forms.MOST_ROWS + offsets
+        slots = place.tiles * tile_forms.MOST_ROWS + place.offsets
         unique, positions = np.unique(slots, return_inverse=True)
         of_slot = unique // tile_forms.MOST_ROWS
         parts, order = list[pa.Array](), list[Numbers]()
         for layout in np.unique(self.layouts[of_slot]):
             (chosen,) = np.nonzero(self.layouts[of_slot] == layout)
-            places = np.unique(of_slot[chosen])
-            within = np.searchsorted(places, of_slot[chosen]) * tile_forms.MOST_ROWS
+            tiles = np.unique(of_slot[chosen])
+            within = np.searchsorted(tiles, of_slot[chosen]) * tile_forms.MOST_ROWS
             wanted = within + unique[chosen] % tile_forms.MOST_ROWS
-            values, rows = self._opened(column, int(layout), places, type_, wanted.tolist())
+            values, rows = self._opened(column, int(layout), tiles, type_, wanted.tolist())
             counts = np.asarray(rows)
             outside = wanted % tile_forms.MOST_ROWS >= counts[wanted // tile_forms.MOST_ROWS]
             if outside.any() or len(values) != len(wanted):
-                raise self._missing(column, ids[0])
+                raise self._missing(column, int(place.ids[0]))
             parts.append(values)
             order.append(chosen)
         if not parts:
@@ -157,7 +194,7 @@ class Fetched:
         """Tiles of one layout opened."""
         form = tile_forms.form_of(self.table, layout, column)
         if form is None:
-            raise self._missing(column, self.firsts[places[0]])
+            raise self._missing(column, int(self.firsts[places[0]]))
         sealed = self.sealed[scheme.read_from(column)]
         if len(places) != len(sealed):
             sealed = sealed.take(pa.array(places))
@@ -165,9 +202,9 @@ class Fetched:
         firsts = pa.array(self.firsts[places])
         return self.keyring.open_tiles(identity, form.handle, sealed, firsts, type_, slots)
 
-    def _missing(self, column: Column, row: np.int64) -> errors.Error:
+    def _missing(self, column: Column, row: int) -> errors.Error:
         names = {"table": self.table.label, "column": column.name}
-        return errors.make("value.tampered", **names, row=int(row))
+        return errors.make("value.tampered", **names, row=row)
 
 
 def is_tiled(table: Table, column: Column) -> bool:
@@ -175,9 +212,21 @@ def is_tiled(table: Table, column: Column) -> bool:
     return bool(table.tiles) and scheme.read_from(column) in table.tile_columns
 
 
-def in_tiles(values: pa.Array) -> pa.Array:
-    """Which of a column's sealed copies stand for a value in a tile; never NULL."""
+def in_tiles(values: pa.Array) -> pa.Array | None:
+    """Which of a column's sealed copies stand for a value in a tile, never NULL; None of all."""
+    if not len(values):
+        return pa.array([], pa.bool_())
+    if values.null_count == 0 and _bytes_of(values) == 0:
+        return None
     return pc.fill_null(pc.equal(pc.binary_length(values), 0), False)
+
+
+def _bytes_of(values: pa.Array) -> int:
+    """The bytes of all values together, none of them NULL."""
+    kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+    _, offsets, _ = values.buffers()
+    ends = np.frombuffer(offsets, kind)
+    return int(ends[values.offset + len(values)] - ends[values.offset])
 
 
 def _numbers(reply: pa.Table, position: int) -> Numbers:
