@@ -95,6 +95,7 @@ def _world(
         stored = [v for c in twin.table(table).columns for v in c.stored.values()]
         for position, name in enumerate([*stored, *twin.table(table).tags]):
             text = text.replace(name, f"{table}{position}")
+        text = text.replace(twin.table(table).tile_table.rpartition("_")[2] or table, table)
     twin.close()
     return text, facts, ends
 

@@ -45,7 +45,7 @@ def test_two_worlds(key_file: Path, profile: str) -> None:
         facts = sorted(fact.text for fact in twin.session.context.ledger.facts())
         names = {
             v: f"c{i}" for i, c in enumerate(twin.table("t").columns) for v in c.stored.values()
-        }
+        } | _tiles(twin, "t")
         worlds.append((_renamed(repr(crossed), names), facts))
         twin.close()
     assert worlds[0] == worlds[1]
@@ -88,10 +88,17 @@ def test_two_worlds_of_keys_that_were_read(key_file: Path, clause: str) -> None:
             for i, c in enumerate(twin.table(table).columns)
             for v in c.stored.values()
         } | {v: f"tag{i}" for i, v in enumerate(twin.table("n").tags)}
+        names |= _tiles(twin, "n", "few")
         worlds.append((_renamed(repr(sent), names), rows, facts))
         twin.close()
     assert worlds[0] == worlds[1]
     assert any("a value that k of few had" in fact for fact in worlds[0][2])
+
+
+def _tiles(twin: Twin, *tables: str) -> dict[str, str]:
+    """What the random names of tables of tiles end with."""
+    names = (twin.table(table).tile_table for table in tables)
+    return {name.rpartition("_")[2]: f"tiles{i}" for i, name in enumerate(names) if name}
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:

@@ -1,6 +1,6 @@
 """Statements on the server's tables of tiles (spec/tile.md), for backends that have them.
 
-    first_row | layout | the tiles of each column, by the name of its sealed copy
+    first_row | a layout | the tiles of each column, by the name of its sealed copy
 
 A row that is in a tile has an empty string in the place of each sealed copy.
 """
@@ -14,13 +14,18 @@ from louver.trusted.backends.backend import Backend
 from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Table
 
-FIRST, LAYOUT = "first_row", "layout"
+FIRST = "first_row"
 _PREFIX = "louver_tiles_"
 
 
 def fresh_name() -> str:
     """A name for a table of tiles, which is one of Louver's own."""
-    return f"{_PREFIX}{secrets.token_hex(8)}"
+    return f"{_PREFIX}{secrets.token_hex(6)}"
+
+
+def layout_of(table: Table) -> str:
+    """The column of layouts in a table's table of tiles. Their numbers are random, as are names."""
+    return f"l_{table.tile_table.removeprefix(_PREFIX)}"
 
 
 def path(backend: Backend, table: Table) -> str:
@@ -32,7 +37,7 @@ def create(backend: Backend, table: Table) -> str:
     """The table."""
     row, bytes_ = map(backend.stored_type, (stored_types.ROW_ID, stored_types.BYTES))
     columns = [f"{backend.quote(stored)} {bytes_}" for stored in table.tile_columns]
-    listed = ", ".join((f"{FIRST} {row}", f"{LAYOUT} {row}", *columns))
+    listed = ", ".join((f"{FIRST} {row}", f"{layout_of(table)} {row}", *columns))
     return f"CREATE TABLE {path(backend, table)} ({listed})"
 
 
@@ -64,7 +69,7 @@ def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = ""
     """Columns of all tiles, or of those whose first row ids are in a column of an Arrow input; in
     the order of these.
     """
-    listed = ", ".join((FIRST, LAYOUT, *map(backend.quote, stored)))
+    listed = ", ".join((FIRST, layout_of(table), *map(backend.quote, stored)))
     where = f" WHERE {FIRST} IN (SELECT {FIRST} FROM {chosen})" if chosen else ""
     return f"SELECT {listed} FROM {path(backend, table)}{where} ORDER BY {FIRST}"
 
@@ -72,3 +77,13 @@ def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = ""
 def last_row(backend: Backend, table: Table) -> str:
     """The highest row id of a table; NULL where it has no row."""
     return f"SELECT max(row_id) FROM {backend.table(table)}"
+
+
+def without_rows(backend: Backend, table: Table) -> str:
+    """Without the tiles of which no row is left."""
+    rows, tiles = backend.table(table), path(backend, table)
+    copies = ", ".join(f"r.{backend.quote(name)}" for name in table.tile_columns)
+    return (
+        f"DELETE FROM {tiles} WHERE {FIRST} NOT IN (SELECT f.{FIRST} FROM {rows} AS r"
+        f" ASOF JOIN {tiles} AS f ON r.row_id >= f.{FIRST} WHERE ''::BLOB IN ({copies}))"
+    )

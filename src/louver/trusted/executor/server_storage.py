@@ -191,7 +191,7 @@ class ServerStorage:
                     reply = pa.Table.from_batches([], reader.schema)
                     numbers.append(reply.select(numbered))
                     yield opened(reply)
-                complete(remote, tables, pa.concattables_of(numbers))
+                complete(remote, tables, pa.concat_tables(numbers))
         finally:
             end = getattr(parts.engine, "end_stream", None)
             if end is not None:
@@ -220,6 +220,12 @@ class ServerStorage:
         self.option(name)
 
     def checkpoint(self) -> None:
+        parts = self._parts
+        if not parts.engine.in_transaction and parts.state.writable:
+            for table in parts.state.catalog.tables.values():
+                if table.tiles and table.tile_columns:
+                    sql = tile_texts.without_rows(parts.backend, table)
+                    parts.engine.run(Statement(sql, kind="write"))
         if sql := self._parts.backend.checkpoint():
             self._run(sql)
 

@@ -66,7 +66,8 @@ def replies(
     its row ids.
     """
     firsts = engine.query(Statement(tile_texts.firsts(tiles.backend, table))).column(0)
-    most = engine.value(Statement(tile_texts.last_row(tiles.backend, table)))
+    # Not `value`: of a prepared max() DuckDB keeps the result that statistics gave at first.
+    most = engine.query(Statement(tile_texts.last_row(tiles.backend, table))).column(0)[0].as_py()
     if not isinstance(most, int):
         yield engine.query(statement)
         return

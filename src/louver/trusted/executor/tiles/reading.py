@@ -64,7 +64,7 @@ class Tiles:
 
     def received(self, table: Table, stored: Sequence[str], reply: pa.Table) -> Fetched:
         """Tiles that a server has answered with."""
-        if reply.column_names != [tile_texts.FIRST, tile_texts.LAYOUT, *stored]:
+        if reply.column_names != [tile_texts.FIRST, tile_texts.layout_of(table), *stored]:
             raise errors.make("reply.format", detail="tiles with other columns")
         for name in stored:
             if not pa.types.is_binary(reply.schema.field(name).type):

@@ -75,7 +75,8 @@ def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> bool
     tiles: dict[str, pa.Array] = {
         tile_texts.FIRST: pa.arange(first, first + len(row_ids), tile_forms.ROWS)
     }
-    tiles[tile_texts.LAYOUT] = pa.repeat(pa.scalar(layout, pa.int64()), len(tiles["first_row"]))
+    layouts = pa.repeat(pa.scalar(layout, pa.int64()), len(tiles[tile_texts.FIRST]))
+    tiles[tile_texts.layout_of(table)] = layouts
     for column, held in zip(columns, values, strict=True):
         stored = scheme.read_from(column)
         form = tile_forms.forms(table, layout)[stored]

@@ -1,7 +1,8 @@
-"""Leaks: the number of rows, the lengths of text in 16-byte steps, which rows a query touches.
+"""Leaks: the number of rows, the lengths of text in 16-byte steps, or of 1,024 texts together
+compressed, which rows a query touches.
 Answers: nothing on the server; read back and finished locally.
 Stored as: BLOB: version, nonce, ciphertext, tag; bound to table, column, row and key.
-Spec: spec/rnd.md.
+Spec: spec/rnd.md, spec/tile.md.
 Broken by: nothing that is known, within 2^32 values per column key.
 """
 
@@ -33,7 +34,8 @@ def _applies(_: Column, protection: Protection) -> Sequence[str]:
 
 SCHEME = Scheme(
     name="rnd",
-    stored_as="AES-256-GCM per value, NULL included, text padded in 16-byte steps",
+    stored_as="AES-256-GCM per value, NULL included, text padded in 16-byte steps; in a load on"
+    " DuckDB per 1,024 values of a column",
     spec="spec/rnd.md",
     ceiling="size",
     at_rest=Leak(
@@ -44,7 +46,8 @@ SCHEME = Scheme(
     lengths=Leak(
         "size",
         "rnd.lengths",
-        "the server knows the length of each value of {column} in {table}, in steps of 16 bytes",
+        "the server knows the length of each value of {column} in {table}, in steps of 16 bytes, or"
+        " of 1,024 values together as far as they compress",
         "guessing by length, where lengths differ much",
     ),
     operations={

@@ -1,0 +1,250 @@
+"""Tables whose rows are partly in tiles: the answers of plaintext, whatever is done with them, and
+errors where the server has changed something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from louver import errors
+from louver.trusted.executor import streaming
+from louver.trusted.vault import tile_forms
+from louver.wire.messages import Statement
+from tests.generated import cases, generator
+from tests.twin import Twin
+
+TYPES = {
+    "BIGINT": "(i * 7919) % 1000003", "INTEGER": "i % 17", "SMALLINT": "i % 300 - 150",
+    "HUGEINT": "i * 1180591620717411303424", "UBIGINT": "18446744073709551615 - i",
+    "BOOLEAN": "i % 3 = 0", "DOUBLE": "i / 7.0", "FLOAT": "i * 0.5",
+    "DECIMAL(15,2)": "i / 100", "DECIMAL(38,10)": "i / 8",
+    "DATE": "DATE '1992-01-01' + i::INT % 900",
+    "TIMESTAMP": "TIMESTAMP '2000-01-01' + to_seconds(i * 997)",
+    "TIME": "TIME '00:00' + to_seconds(i)",
+    "TIMESTAMPTZ": "TIMESTAMPTZ '2000-01-01 00:00:00+00' + to_hours(i)",
+    "VARCHAR": "repeat('ab', i % 9) || i", "BLOB": "encode('x' || i)",
+    "UUID": "md5(i::VARCHAR)::UUID", "INTERVAL": "to_days(i::INT)", "INTEGER[]": "[i, NULL, i + 1]",
+    "STRUCT(a INTEGER, b VARCHAR)": "{'a': i, 'b': 'x' || i}", "JSON": "'{\"a\": ' || i || '}'",
+    "TINYINT": "i % 100", "UTINYINT": "i % 200",
+}  # fmt: skip
+
+
+@pytest.fixture(params=["sealed", "cryptdb"])
+def twin(request: pytest.FixtureRequest, key_file: Path, tmp_path: Path) -> Iterator[Twin]:
+    twin = Twin(tmp_path / "t.duckdb", key_file, request.param)
+    yield twin
+    twin.close()
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_forms, "ROWS", 8)
+
+
+def tiles(twin: Twin, table: str = "t") -> pa.Table:
+    """The server's table of a table's tiles."""
+    name = twin.table(table).tile_table
+    return twin.tap.query(Statement(f'SELECT * FROM "{name}" ORDER BY first_row'))
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_values_of_every_type(twin: Twin, type_: str) -> None:
+    value = TYPES[type_]
+    twin.fill(
+        f"CREATE TABLE t (id INTEGER ENC, v {type_} ENC, p INTEGER)",
+        f"INSERT INTO t SELECT i, CASE WHEN i % 5 > 0 THEN {value} END, i FROM range(100) r(i)",
+        "INSERT INTO t SELECT i, NULL, i FROM range(100, 120) r(i)",
+        f"INSERT INTO t SELECT i, {value}, i FROM range(120, 140) r(i)",
+    )
+    assert tiles(twin).num_rows == 12 + 2 + 2
+    for sql in (
+        "SELECT * FROM t ORDER BY id", "SELECT v FROM t WHERE id = 17", "SELECT max(id) FROM t",
+        "SELECT id FROM t WHERE v IS NULL ORDER BY id", "SELECT count(v), count(*) FROM t",
+        "SELECT a.v FROM t AS a JOIN t AS b ON a.id = b.p WHERE b.p > 130 ORDER BY a.id",
+        "SELECT p, v FROM t WHERE p BETWEEN 3 AND 11 ORDER BY p",
+    ):  # fmt: skip
+        twin.run(sql)
+
+
+_CHANGES = (
+    "INSERT INTO t SELECT i, i * {a}, 'x' || i % {b}, i FROM range({n}, {n} + {b}) r(i)",
+    "INSERT INTO t SELECT id + 100000, a, b, p FROM t WHERE id < {n}",
+    "INSERT INTO t VALUES ({n}, {a}, 'one', {b})",
+    "DELETE FROM t WHERE id % {b} = 0", "DELETE FROM t WHERE p < {n}",
+    "DELETE FROM t WHERE p = {b}",
+    "UPDATE t SET a = a + 1 WHERE id % {b} = 1", "UPDATE t SET b = b || 'y' WHERE p > {n}",
+    "UPDATE t SET a = {a}", "UPDATE t SET p = p + 1",
+    "CREATE OR REPLACE TABLE u AS SELECT * FROM t", "TRUNCATE t", "CHECKPOINT",
+    "INSERT INTO t SELECT * FROM u", "ALTER TABLE t ADD COLUMN c{k} BIGINT",
+    "ALTER TABLE t ADD COLUMN d{k} VARCHAR DEFAULT 'd'", "ALTER TABLE t RENAME TO v{k}",
+    "DROP TABLE u", "ALTER TABLE t DROP COLUMN c{k}", "ALTER TABLE t ALTER b SET NOT NULL",
+    "INSERT INTO t (id, a) SELECT i, 1099511627776 + i FROM range({b}) r(i)",
+)  # fmt: skip
+_READS = (
+    "SELECT * FROM t ORDER BY ALL",
+    "SELECT * FROM u ORDER BY ALL",
+    "SELECT sum(a), max(b) FROM t",
+    "SELECT b, count(*) FROM t GROUP BY b ORDER BY b",
+    "SELECT a FROM t WHERE id = {n} ORDER BY a",
+    "SELECT t.a, u.b FROM t LEFT JOIN u ON t.id = u.id AND u.p > {n} ORDER BY ALL",
+)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("session", range(cases(12)))
+def test_changes_of_all_kinds(twin: Twin, session: int) -> None:
+    """Statements drawn at random, within transactions and without, of which some are undone."""
+    draw = generator(f"tiles {session}")
+    twin.fill(
+        "CREATE TABLE t (id BIGINT ENC, a BIGINT ENC, b VARCHAR ENC, p INTEGER)",
+        "CREATE TABLE u AS SELECT * FROM t",
+    )
+    within = False
+    for turn in range(30):
+        if draw.random() < 0.2:
+            within = not within
+            twin.either("BEGIN" if within else draw.choice(("COMMIT", "ROLLBACK")))
+        if draw.random() < 0.1 and not within:
+            twin.reopen()
+        within = _step(twin, draw) and within
+    if within:
+        twin.either("ROLLBACK")
+    twin.either(_READS[0])
+
+
+def _step(twin: Twin, draw: Random) -> bool:
+    """A change and a question; False if the open transaction was undone for an error."""
+    values = {"n": draw.randint(0, 60), "a": draw.randint(-9, 9), "b": draw.randint(2, 40), "k": 1}
+    change = draw.choice(_CHANGES)
+    if "RENAME" in change:
+        twin.either(change.format(**values))
+        twin.either("ALTER TABLE v1 RENAME TO t")
+        return True
+    if change != "CHECKPOINT" or not twin.session.context.in_transaction:
+        twin.either(change.format(**values))
+    if twin.session.context.state.aborted:
+        twin.either("ROLLBACK")
+        return False
+    twin.either(draw.choice(_READS).format(**values))
+    if twin.session.context.state.aborted:
+        twin.either("ROLLBACK")
+        return False
+    return True
+
+
+_ATTACKS = {
+    "moved": "UPDATE {tiles} SET {one} = (SELECT {one} FROM {tiles} WHERE first_row = {second})"
+    " WHERE first_row = {first}",
+    "of another column": "UPDATE {tiles} SET {one} = {two} WHERE first_row = {first}",
+    "cut off": "UPDATE {tiles} SET {one} = {one}[1:40]::BLOB WHERE first_row = {first}",
+    "nothing": "UPDATE {tiles} SET {one} = ''::BLOB WHERE first_row = {first}",
+    "NULL": "UPDATE {tiles} SET {one} = NULL WHERE first_row = {first}",
+    "altered": "UPDATE {tiles} SET {one} = repeat('\\x02', octet_length({one})::INT)::BLOB"
+    " WHERE first_row = {first}",
+    "gone": "DELETE FROM {tiles} WHERE first_row = {first}",
+    "all gone": "DELETE FROM {tiles}",
+    "renumbered": "UPDATE {tiles} SET first_row = first_row + 1 WHERE first_row = {second}",
+    "of another layout": "UPDATE {tiles} SET {layout} = {layout} + 1 WHERE first_row = {first}",
+    "of no layout": "UPDATE {tiles} SET {layout} = NULL WHERE first_row = {first}",
+    "twice": "INSERT INTO {tiles} SELECT * FROM {tiles} WHERE first_row = {first}",
+    "a row without one": "UPDATE t SET {one} = ''::BLOB WHERE {one} <> ''::BLOB",
+    "a row that was never there": "INSERT INTO t (row_id, {one}, {two}) SELECT max(row_id) + 1,"
+    " ''::BLOB, ''::BLOB FROM t",
+}
+
+
+@pytest.mark.parametrize("what", _ATTACKS)
+@pytest.mark.parametrize("query", ["SELECT a, b FROM t", "SELECT a FROM t WHERE p = 2", "stream"])
+def test_what_the_server_changes_is_found(twin: Twin, what: str, query: str) -> None:
+    twin.fill(
+        "CREATE TABLE t (a BIGINT ENC, b BIGINT ENC, p INTEGER)",
+        "INSERT INTO t SELECT i, i + 1, i FROM range(20) r(i)",
+        "INSERT INTO t SELECT i, i + 1, i % 5 FROM range(20, 60) r(i)",
+    )
+    table, held = twin.table("t"), tiles(twin)
+    first, second = held.column("first_row").to_pylist()[:2]
+    one, two = table.tile_columns
+    sql = _ATTACKS[what].format(
+        tiles=f'"{table.tile_table}"', one=one, two=two, first=first, second=second,
+        layout=held.column_names[1],
+    )  # fmt: skip
+    assert twin.tap.run(Statement(sql, kind="write"))
+    if "WHERE" in query and ("a row " in what or what == "renumbered"):
+        return  # of what it reads nothing was changed
+    with pytest.raises(errors.VerificationError):
+        if query == "stream":
+            context = twin.session.context
+            stream = streaming.stream(context, "SELECT a, b FROM t")
+            assert stream is not None
+            assert [*stream[1]]
+        else:
+            twin.session.execute(query)
+
+
+def test_what_is_undone_leaves_nothing(twin: Twin) -> None:
+    twin.fill("CREATE TABLE t (a BIGINT ENC, b BIGINT ENC)", "BEGIN")
+    twin.fill("INSERT INTO t SELECT i, i FROM range(100) r(i)", "ROLLBACK")
+    assert tiles(twin).num_rows == 0
+    assert not twin.table("t").tiles
+    twin.either("INSERT INTO t SELECT i, 1 // (i - 99) FROM range(100) r(i)")
+    twin.either(
+        "INSERT INTO t SELECT i, (CASE WHEN i = 99 THEN 'x' ELSE '1' END)::INT FROM range(100) r(i)"
+    )
+    twin.fill("INSERT INTO t SELECT i, i FROM range(20) r(i)", "SELECT * FROM t ORDER BY a")
+    assert tiles(twin).num_rows >= 2
+
+
+def test_numbers_that_need_more_bits(twin: Twin) -> None:
+    """They begin a layout; what is there is opened by its own."""
+    twin.fill("CREATE TABLE t (a BIGINT ENC, b VARCHAR ENC)")
+    for scale in (1, 1 << 40, 1 << 50):
+        twin.fill(f"INSERT INTO t SELECT i * {scale}, 'x' FROM range(16) r(i)")
+    layouts = {name.partition("/")[0] for name in twin.table("t").tiles}
+    assert len(layouts) == 2
+    twin.run("SELECT * FROM t ORDER BY a")
+    twin.reopen()
+    twin.run("SELECT * FROM t WHERE a > 3 ORDER BY a")
+
+
+def test_long_values_stay_with_their_rows(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_forms, "LIMIT_BYTES", 1000)
+    twin.fill("CREATE TABLE t (a BIGINT ENC, b VARCHAR ENC)")
+    twin.fill("INSERT INTO t SELECT i, repeat('x', 200) || i FROM range(32) r(i)")
+    assert tiles(twin).num_rows == 0
+    twin.fill("INSERT INTO t SELECT i, 'x' FROM range(32) r(i)")
+    assert tiles(twin).num_rows == 4
+    twin.run("SELECT * FROM t ORDER BY ALL")
+
+
+def test_checkpoint_removes_tiles_of_rows_that_are_gone(twin: Twin) -> None:
+    twin.fill("CREATE TABLE t (a BIGINT ENC, p INTEGER)")
+    twin.fill(
+        "INSERT INTO t SELECT i, i FROM range(80) r(i)", "DELETE FROM t WHERE p BETWEEN 5 AND 40"
+    )
+    assert tiles(twin).num_rows == 10
+    twin.fill("CHECKPOINT")
+    assert tiles(twin).num_rows == 6
+    twin.fill("SELECT * FROM t ORDER BY a", "DELETE FROM t", "CHECKPOINT")
+    assert tiles(twin).num_rows == 0
+    twin.fill("DROP TABLE t")
+    names = twin.tap.table_names()
+    assert not [name for name in names if "tiles" in name]
+
+
+def test_rows_of_a_stream_while_others_change_them(twin: Twin) -> None:
+    """A stream gives the rows of its beginning, whatever is done with them and their tiles."""
+    rows = 150_000
+    twin.fill("CREATE TABLE t (a BIGINT ENC, p INTEGER)")
+    twin.louver.execute(f"INSERT INTO t SELECT i, i % 7 FROM range({rows}) r(i)")
+    stream = streaming.stream(twin.session.context, "SELECT a FROM t")
+    assert stream is not None
+    parts = [next(stream[1])]
+    twin.louver.execute("DELETE FROM t WHERE p = 3")
+    twin.louver.execute("INSERT INTO t SELECT i, 1 FROM range(5000) r(i)")
+    parts += stream[1]
+    assert sorted(pa.concat_tables(parts).column(0).to_pylist()) == [*range(rows)]
