@@ -41,11 +41,6 @@ settings.load_profile("louver")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-#: Few rows to a tile: tables of tests have some in tiles, and some that are over.
-tile_forms.ROWS = int(os.environ.get("LOUVER_TILE_ROWS", "3"))
-#: How far a few values compress is told by no length.
-tile_forms.LEAST_UNIT = 1 << 16
-
 if os.environ.get("RAYON_NUM_THREADS") == "1":
     shared.one_thread()  # tests/run.py asks for it where there are as many workers as cores
 
@@ -58,6 +53,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
         shared.make(Path(folder))
         os.environ[shared.FOLDER] = folder
+
+
+#: Of these folders tables have few rows to a tile: some are in tiles, and some are over.
+_FEW_ROWS = {"answers", "blindness", "client", "engines", "observer"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before fixtures, which may fill tables."""
+    few = bool(_FEW_ROWS & {*item.path.parts})
+    tile_forms.ROWS = 3 if few else tile_forms.MOST_ROWS
+    # How far a few values compress is told by no length.
+    tile_forms.LEAST_UNIT = 1 << 16 if few else 64
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.Scheduling:

@@ -105,7 +105,7 @@ def test_changes_of_all_kinds(twin: Twin, session: int) -> None:
         "CREATE TABLE u AS SELECT * FROM t",
     )
     within = False
-    for turn in range(30):
+    for _ in range(30):
         if draw.random() < 0.2:
             within = not within
             twin.either("BEGIN" if within else draw.choice(("COMMIT", "ROLLBACK")))
@@ -127,24 +127,28 @@ def _step(twin: Twin, draw: Random) -> bool:
         return True
     if change != "CHECKPOINT" or not twin.session.context.in_transaction:
         twin.either(change.format(**values))
-    if twin.session.context.state.aborted:
-        twin.either("ROLLBACK")
+    if _undone(twin):
         return False
     twin.either(draw.choice(_READS).format(**values))
-    if twin.session.context.state.aborted:
+    return not _undone(twin)
+
+
+def _undone(twin: Twin) -> bool:
+    """Whether a transaction was aborted, which is undone then."""
+    aborted = twin.session.context.state.aborted
+    if aborted:
         twin.either("ROLLBACK")
-        return False
-    return True
+    return aborted
 
 
 _ATTACKS = {
-    "moved": "UPDATE {tiles} SET {one} = (SELECT {one} FROM {tiles} WHERE first_row = {second})"
+    "moved": "UPDATE {tiles} SET {copy} = (SELECT {copy} FROM {tiles} WHERE first_row = {second})"
     " WHERE first_row = {first}",
-    "of another column": "UPDATE {tiles} SET {one} = {two} WHERE first_row = {first}",
-    "cut off": "UPDATE {tiles} SET {one} = {one}[1:40]::BLOB WHERE first_row = {first}",
-    "nothing": "UPDATE {tiles} SET {one} = ''::BLOB WHERE first_row = {first}",
-    "NULL": "UPDATE {tiles} SET {one} = NULL WHERE first_row = {first}",
-    "altered": "UPDATE {tiles} SET {one} = repeat('\\x02', octet_length({one})::INT)::BLOB"
+    "of another column": "UPDATE {tiles} SET {copy} = {other} WHERE first_row = {first}",
+    "cut off": "UPDATE {tiles} SET {copy} = {copy}[1:40]::BLOB WHERE first_row = {first}",
+    "nothing": "UPDATE {tiles} SET {copy} = ''::BLOB WHERE first_row = {first}",
+    "NULL": "UPDATE {tiles} SET {copy} = NULL WHERE first_row = {first}",
+    "altered": "UPDATE {tiles} SET {copy} = repeat('\\x02', octet_length({copy})::INT)::BLOB"
     " WHERE first_row = {first}",
     "gone": "DELETE FROM {tiles} WHERE first_row = {first}",
     "all gone": "DELETE FROM {tiles}",
@@ -152,8 +156,8 @@ _ATTACKS = {
     "of another layout": "UPDATE {tiles} SET {layout} = {layout} + 1 WHERE first_row = {first}",
     "of no layout": "UPDATE {tiles} SET {layout} = NULL WHERE first_row = {first}",
     "twice": "INSERT INTO {tiles} SELECT * FROM {tiles} WHERE first_row = {first}",
-    "a row without one": "UPDATE t SET {one} = ''::BLOB WHERE {one} <> ''::BLOB",
-    "a row that was never there": "INSERT INTO t (row_id, {one}, {two}) SELECT max(row_id) + 1,"
+    "a row without one": "UPDATE t SET {copy} = ''::BLOB WHERE {copy} <> ''::BLOB",
+    "a row that was never there": "INSERT INTO t (row_id, {copy}, {other}) SELECT max(row_id) + 1,"
     " ''::BLOB, ''::BLOB FROM t",
 }
 
@@ -168,22 +172,25 @@ def test_what_the_server_changes_is_found(twin: Twin, what: str, query: str) -> 
     )
     table, held = twin.table("t"), tiles(twin)
     first, second = held.column("first_row").to_pylist()[:2]
-    one, two = table.tile_columns
+    copy, other = table.tile_columns
     sql = _ATTACKS[what].format(
-        tiles=f'"{table.tile_table}"', one=one, two=two, first=first, second=second,
+        tiles=f'"{table.tile_table}"', copy=copy, other=other, first=first, second=second,
         layout=held.column_names[1],
     )  # fmt: skip
     assert twin.tap.run(Statement(sql, kind="write"))
     if "WHERE" in query and ("a row " in what or what == "renumbered"):
         return  # of what it reads nothing was changed
     with pytest.raises(errors.VerificationError):
-        if query == "stream":
-            context = twin.session.context
-            stream = streaming.stream(context, "SELECT a, b FROM t")
-            assert stream is not None
-            assert [*stream[1]]
-        else:
-            twin.session.execute(query)
+        _read(twin, query)
+
+
+def _read(twin: Twin, query: str) -> None:
+    if query != "stream":
+        twin.session.execute(query)
+        return
+    stream = streaming.stream(twin.session.context, "SELECT a, b FROM t")
+    assert stream is not None
+    assert [*stream[1]]
 
 
 def test_what_is_undone_leaves_nothing(twin: Twin) -> None:

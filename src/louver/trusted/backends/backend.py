@@ -295,9 +295,7 @@ class Backend:
         raise errors.make("engine.operation", engine=self.name, operation=f"locks ({mode})")
 
     def session_call(self, function: str) -> str:
-        """A call of one of the server's own functions of sessions, whose arguments are bound; what
-        gives no value gives true.
-        """
+        """A call of a function of sessions of the server's own, with bound arguments, or true."""
         raise errors.make("engine.operation", engine=self.name, operation=function)
 
     def insert_row(self, table: Table, names: Sequence[str]) -> str:

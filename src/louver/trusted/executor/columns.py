@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -15,9 +16,6 @@ import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.executor import constant_encoding, server_numbers
-from louver.trusted.executor.tiles import opening
-from louver.trusted.executor.tiles.opening import column_of
-from louver.trusted.executor.tiles.reading import Fetched, Tiles
 from louver.trusted.planner.ir import (
     SEALED,
     Bindable,
@@ -44,6 +42,9 @@ from louver.trusted.vault.arrays import joined
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
 from louver.wire.messages import Constant
+
+if TYPE_CHECKING:
+    from louver.trusted.executor.tiles.reading import Fetched, Tiles
 
 FieldOf = Callable[[str], pa.Field]
 Tables = Mapping[int, Table]
@@ -79,8 +80,8 @@ class Columns:
         # The schemas of answers that had every column which was asked for.
         self._complete: WeakKeyDictionary[RemoteQuery, pa.Schema] = WeakKeyDictionary()
         self._catalog = catalog
-        #: reads the tiles of tables that have any
-        self.tiles: Tiles | None = None
+        #: makes what reads the tiles of tables that have any
+        self.tiles: Callable[[], Tiles] | None = None
         #: tables and columns, by id, of which something was opened
         self.opened: set[tuple[int, int]] = set()
 
@@ -191,14 +192,9 @@ class Columns:
         raise errors.make("internal", detail=f"an unknown key operation {key.op}")
 
     def open(
-        self,
-        remote: RemoteQuery,
-        tables: Tables,
-        answer: pa.Table,
-        literals: Sequence[str],
-        field_of: FieldOf,
-        tiles: Tiles | None = None,
-    ) -> pa.Table:
+        self, remote: RemoteQuery, tables: Tables, answer: pa.Table, literals: Sequence[str],
+        field_of: FieldOf, tiles: Tiles | None = None,
+    ) -> pa.Table:  # fmt: skip
         """The server's answer with every column opened, named and typed as the plan says;
         ``tables`` are the plan's tables by id. Values that are in tiles are read with these.
         """
@@ -210,7 +206,11 @@ class Columns:
         slots = [] if remote.grouped else remote.row_slots()
         row_ids = {slot: joined(answer.column(f"r{slot}")) for slot in slots}
         opened: dict[str, pa.Array] = {}
-        held = opening.fetched(remote, tables, answer, row_ids, tiles or self.tiles)
+        held: dict[int, Fetched] = {}
+        if self.tiles is not None and any(table.tiles for table in tables.values()):
+            from louver.trusted.executor.tiles.opening import fetched
+
+            held = fetched(remote, tables, answer, row_ids, tiles or self.tiles())
         for output in remote.outputs:
             if output.kind == "raw":
                 continue
@@ -238,7 +238,7 @@ class Columns:
         if output.kind == "plain":
             return server_numbers.declared(values, field)
         if output.kind == SEALED:
-            table, column = column_of(output, remote, tables)
+            table, column = _column_of(output, remote, tables)
             if output.row is None:
                 ids = row_ids[output.slot]
                 return self.open_column(table, column, values, ids, field, held.get(output.slot))
@@ -262,15 +262,10 @@ class Columns:
         return opened.take(pc.if_else(there, places, pa.scalar(None, pa.int64())))
 
     def _open_sum(
-        self,
-        output: Output,
-        summed: Summed,
-        remote: RemoteQuery,
-        tables: Tables,
-        answer: pa.Table,
-        field: pa.Field,
-    ) -> pa.Array:
-        table, column = column_of(output, remote, tables)
+        self, output: Output, summed: Summed, remote: RemoteQuery, tables: Tables,
+        answer: pa.Table, field: pa.Field,
+    ) -> pa.Array:  # fmt: skip
+        table, column = _column_of(output, remote, tables)
         self.opened.add((table.id, column.id))
         named = zip(summed.parts, output.parts, strict=True)
         parts = {
@@ -289,13 +284,9 @@ class Columns:
             raise errors.make("result.sum", table=table.label, column=column.name) from None
 
     def _open_share(
-        self,
-        secret: SharedExpr,
-        values: pa.Array,
-        row_ids: dict[int, pa.Array],
-        literals: Sequence[str],
-        field: pa.Field,
-    ) -> pa.Array:
+        self, secret: SharedExpr, values: pa.Array, row_ids: dict[int, pa.Array],
+        literals: Sequence[str], field: pa.Field,
+    ) -> pa.Array:  # fmt: skip
         self.opened |= secret.key.columns()
         key = self._key(secret.key)
         factor = factor_value(secret.factor, literals)
@@ -315,8 +306,13 @@ class Columns:
         """
         self.opened.add((table.id, column.id))
         try:
-            own = table, column, values, row_ids, storage(field.type)
-            opened = opening.copies(self, self.tiles, *own, held)
+            own = self, table, column, values, row_ids, storage(field.type)
+            if table.tiles and self.tiles is not None:
+                from louver.trusted.executor.tiles import opening
+
+                opened = opening.copies(*own, held or self.tiles())
+            else:
+                opened = schemes.open_copy(*own)
         except errors.VerificationError as error:
             named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
             row = named[1] if named else "?"
@@ -347,6 +343,11 @@ class Columns:
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
         return self.recipes.seal(self, table, rows, row_ids)
+
+
+def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:
+    table = tables[remote.table_of(output.slot)]
+    return table, next(c for c in table.columns if c.id == output.column)
 
 
 def _required(remote: RemoteQuery, answer: pa.Table) -> pa.Table:

@@ -14,8 +14,8 @@ from weakref import WeakSet
 
 from louver.trusted.executor import transaction
 from louver.trusted.executor.answer import Clock
-from louver.trusted.executor.bound_queries import Printed
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.server_storage import Printed
 from louver.trusted.planner.ir import Call, Column, Node, RemoteQuery, Term, term_name
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.stored_types import BYTES

@@ -14,7 +14,6 @@ from louver.trusted.executor import cardinality
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.plan_leakage import of_openings
 from louver.trusted.executor.storage import Parts
-from louver.trusted.executor.tiles import writing as tiled
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import bounds, row_id_ranges
 from louver.trusted.vault.catalog import Column, Table
@@ -47,7 +46,7 @@ def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
     the rest row by row in one statement, which runs while they are sealed. One row at the beginning
     may be a statement of its own.
     """
-    if tiled.takes(parts, table):
+    if parts.backend.has_tiles and table.tile_columns:
         batches = _beside_tiles(parts, table, batches)
     first = next(batches, None)
     if first is None or _append_row(parts, table, first):
@@ -65,15 +64,18 @@ def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
 
 def _beside_tiles(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """What is over of rows whose greater part was stored in tiles."""
+    from louver.trusted.executor.tiles import writing as tiled
+
     rest = list[pa.Table]()
     for rows in tiled.chunks(batches):
         # What is known of the columns is not to depend on where rows are parted.
         _receive(parts, table, rows)
         whole = rows.slice(0, tiled.whole(rows))
-        ids = _numbered(parts, table, whole)
-        if tiled.store(parts, table, _as_stored(parts, table, whole), ids):
-            _added(parts, table, ids)
-            rows = rows.slice(len(ids))
+        if whole.num_rows:
+            ids = _numbered(parts, table, whole)
+            if tiled.store(parts, table, _as_stored(parts, table, whole), ids):
+                _added(parts, table, ids)
+                rows = rows.slice(len(ids))
         rest += [rows] if rows.num_rows else []
     return iter(rest)
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.answer import Clock
-from louver.trusted.executor.bound_queries import bound, reader_of, require_complete
 from louver.trusted.executor.columns import Tables
 from louver.trusted.executor.ledger import Fact
-from louver.trusted.executor.storage import ROW_ID, Parts
-from louver.trusted.executor.tiles import ranges
-from louver.trusted.executor.tiles.reading import Tiles
+from louver.trusted.executor.storage import ROW_ID, Parts, require_complete
 from louver.trusted.planner import choose
 from louver.trusted.planner.ir import RemoteQuery, RowFilter, TableRef
 from louver.trusted.planner.sql.scope import Source
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import condition_of, with_condition
 from louver.wire.messages import Statement
+
+Bind = Callable[[Parts, RemoteQuery, Tables, Sequence[str]], Statement]
 
 
 def scan_facts(backend: Backend, table: Table, columns: Sequence[str] | None = None) -> list[Fact]:
@@ -42,15 +42,17 @@ def _scan(
 
 
 def scanned(
-    parts: Parts, table: Table, columns: Sequence[str] | None, where: RowFilter | None
-) -> Iterator[pa.Table]:
-    """The same of a server's table.
+    parts: Parts, table: Table, columns: Sequence[str] | None, where: RowFilter | None,
+    bound: Bind, looking_up: Callable[[Parts, RemoteQuery, Sequence[str]], Any],
+) -> Iterator[pa.Table]:  # fmt: skip
+    """What `Storage.batches` gives of a server's table; queries are ``bound``, and those in two
+    steps asked by what ``looking_up`` makes.
 
     A scan without a filter shows sizes only. A repeated row is found out at the end and, where
     there is no filter, a missing one too.
     """
     if where is not None and where.lookup is not None:
-        reader = reader_of(parts, where.lookup.first, where.literals)
+        reader = looking_up(parts, where.lookup.first, where.literals)
         yield reader.rows(where.lookup, Clock())
         return
     (remote, source), tables = _scan(parts.backend, table, columns, where), {table.id: table}
@@ -73,13 +75,15 @@ def _opened_parts(
     parts: Parts, remote: RemoteQuery, table: Table, statement: Statement
 ) -> Iterator[pa.Table]:  # fmt: skip
     """The opened rows of a scan in parts, of which there is one at least."""
-    tables, tiles = {table.id: table}, parts.columns.tiles
-    if table.tiles and tiles is not None and parts.engine.in_transaction:
+    from louver.trusted.executor.tiles import ranges
+
+    tables, reader = {table.id: table}, parts.columns.tiles
+    if table.tiles and reader is not None and parts.engine.in_transaction:
         row = f"r{remote.sources[0].slot}"
-        for reply in ranges.replies(parts.engine, tiles, table, statement, row):
+        for reply in ranges.replies(reader(), table, statement, row):
             yield _opened(parts, remote, tables, reply)
         return
-    with ranges.beside(tiles, tables) as other:
+    with ranges.beside(reader, tables) as other:
         reader, is_empty = parts.engine.stream(statement), True
         for batch in reader:
             yield _opened(parts, remote, tables, pa.Table.from_batches([batch]), other)
@@ -90,7 +94,7 @@ def _opened_parts(
 
 
 def _opened(
-    parts: Parts, remote: RemoteQuery, tables: Tables, reply: pa.Table, tiles: Tiles | None = None
+    parts: Parts, remote: RemoteQuery, tables: Tables, reply: pa.Table, tiles: Any = None
 ) -> pa.Table:
     if not remote.outputs:
         return pa.table({ROW_ID: reply.column("r0")})

@@ -5,33 +5,37 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.backends import tile_texts
-from louver.trusted.backends.backend import Backend
+from louver.trusted.backends.printer import Printer
 from louver.trusted.executor import keys_read, raw_rows, server_rows
 from louver.trusted.executor.answer import Clock
-from louver.trusted.executor.bound_queries import binder, bound, complete, reader_of, tables_of
 from louver.trusted.executor.columns import Tables
 from louver.trusted.executor.ledger import Fact
 from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.schema import representations
-from louver.trusted.executor.server_scans import scanned
 from louver.trusted.executor.storage import (
     Answers,
     Narrow,
     Parts,
     Request,
+    complete,
     translate_reply_errors,
 )
-from louver.trusted.executor.tiles import ranges
-from louver.trusted.executor.tiles.reading import Tiles
-from louver.trusted.planner.ir import RemoteQuery, RowFilter
-from louver.trusted.vault import scheme, stored_types, tile_forms
+from louver.trusted.planner import postcondition
+from louver.trusted.planner.ir import RemoteQuery, RowFilter, Tag, Template
+from louver.trusted.planner.render import remote_text, slots_of
+from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Column, Table
-from louver.wire.messages import Statement
+from louver.trusted.vault.scheme import has_shares
+from louver.wire.messages import Constant, Statement
+
+if TYPE_CHECKING:
+    from louver.trusted.executor import lookups
 
 
 class ServerStorage:
@@ -55,8 +59,10 @@ class ServerStorage:
         columns += [(name, bytes_) for name in (*helpers, *table.packs) if name]
         creation = backend.create_table(table, columns)
         self._run(*backend.create_schema(table.schema), creation)
-        if backend.has_tiles and not table.tile_table:
-            self._run(*_with_tiles(backend, table))
+        if backend.has_tiles:
+            from louver.trusted.executor.tiles import tables
+
+            self._run(*tables.create(backend, table))
         self.index(table, ())
 
     def index(self, table: Table, before: Collection[tuple[str, ...]]) -> None:
@@ -71,9 +77,10 @@ class ServerStorage:
         self._run(*texts)
 
     def drop(self, table: Table) -> None:
-        self._run(self._parts.backend.drop_table(table))
-        if table.tile_table:
-            self._run(tile_texts.drop(self._parts.backend, table))
+        from louver.trusted.executor.tiles import tables
+
+        backend = self._parts.backend
+        self._run(backend.drop_table(table), *tables.drop(backend, table))
 
     def drop_schema(self, schema: str) -> None:
         self._run(*self._parts.backend.drop_schema(schema))
@@ -86,11 +93,12 @@ class ServerStorage:
         self._run(*backend.create_schema(table.schema), *backend.move_table(before, table))
 
     def drop_columns(self, table: Table, names: Sequence[str]) -> None:
+        from louver.trusted.executor.tiles import tables
+
+        backend = self._parts.backend
         for name in names:
-            self._run(self._parts.backend.drop_column(table, name))
-            if name in table.tile_columns:
-                self._run(tile_texts.drop_column(self._parts.backend, table, name))
-                tile_forms.forget(table, name)
+            self._run(backend.drop_column(table, name))
+            self._run(*tables.drop_column(backend, table, name))
 
     def add_column(self, _table: Table, _column: Column) -> bool:
         return False
@@ -135,21 +143,23 @@ class ServerStorage:
     def batches(
         self, table: Table, columns: Sequence[str] | None = None, where: RowFilter | None = None
     ) -> Iterator[pa.Table]:
-        return scanned(self._parts, table, columns, where)
+        from louver.trusted.executor.server_scans import scanned
+
+        return scanned(self._parts, table, columns, where, _bound, _lookups)
 
     def request(self, remote: RemoteQuery, literals: Sequence[str]) -> Request:
         if remote.lookup is not None:
-            return reader_of(self._parts, remote, literals).steps(remote.lookup)
+            return _lookups(self._parts, remote, literals).steps(remote.lookup)
         if remote.probes:
-            return keys_read.awaiting(self._parts, remote, binder(self._parts, literals))
-        return bound(self._parts, remote, tables_of(self._parts, remote), literals)
+            return keys_read.awaiting(self._parts, remote, _binder(self._parts, literals))
+        return _bound(self._parts, remote, _tables(self._parts, remote), literals)
 
     def answer(
         self, remote: RemoteQuery, request: Request, literals: Sequence[str], clock: Clock
     ) -> pa.Table:
-        parts, tables = self._parts, tables_of(self._parts, remote)
+        parts, tables = self._parts, _tables(self._parts, remote)
         if remote.lookup is not None:
-            return reader_of(parts, remote, literals).answer(remote, remote.lookup, clock)
+            return _lookups(parts, remote, literals).answer(remote, remote.lookup, clock)
         if isinstance(request, keys_read.Asked):
             remote, request = request.remote, request.statement
         if not isinstance(request, Statement):
@@ -169,19 +179,20 @@ class ServerStorage:
         """The opened answer to a query of one table in parts; at the end what `answer` verifies."""
         from louver.trusted.executor.read_ahead import ahead
 
-        parts, tables = self._parts, tables_of(self._parts, remote)
+        parts, tables = self._parts, _tables(self._parts, remote)
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server received an unknown request")
 
-        tiles: Tiles | None = None
-
-        def opened(reply: pa.Table) -> pa.Table:
-            field = parts.local.arrow_field
-            return parts.columns.open(remote, tables, reply, literals, field, tiles)
+        from louver.trusted.executor.tiles import ranges
 
         numbered = [f"r{slot}" for slot in remote.row_slots()]
         try:
             with translate_reply_errors(), ranges.beside(parts.columns.tiles, tables) as tiles:
+
+                def opened(reply: pa.Table) -> pa.Table:
+                    field = parts.local.arrow_field
+                    return parts.columns.open(remote, tables, reply, literals, field, tiles)
+
                 reader, numbers = parts.engine.stream(request), []
                 for batch in ahead(iter(reader)):
                     reply = pa.Table.from_batches([batch])
@@ -198,7 +209,7 @@ class ServerStorage:
                 end()
 
     def narrowing(self, literals: Sequence[str]) -> Narrow:
-        bind = binder(self._parts, literals)
+        bind = _binder(self._parts, literals)
 
         def narrow(remote: RemoteQuery, request: Request, answers: Answers) -> Request:
             if not remote.probes:
@@ -222,26 +233,16 @@ class ServerStorage:
     def checkpoint(self) -> None:
         parts = self._parts
         if not parts.engine.in_transaction and parts.state.writable:
-            for table in parts.state.catalog.tables.values():
-                if table.tiles and table.tile_columns:
-                    sql = tile_texts.without_rows(parts.backend, table)
-                    parts.engine.run(Statement(sql, kind="write"))
+            from louver.trusted.executor.tiles import tables
+
+            for text in tables.tidy(parts.backend, parts.state.catalog.tables.values()):
+                parts.engine.run(Statement(text, kind="write"))
         if sql := self._parts.backend.checkpoint():
             self._run(sql)
 
     def _run(self, *texts: str) -> None:
         for sql in texts:
             self._parts.engine.run(Statement(sql, kind="ddl"))
-
-
-def _with_tiles(backend: Backend, table: Table) -> list[str]:
-    """The statements that make the table of a table's tiles, if it is to have any."""
-    columns = tile_forms.columns_of(table)
-    if not columns:
-        return []
-    table.tile_table = tile_texts.fresh_name()
-    table.tile_columns = [scheme.read_from(column) for column in columns]
-    return [tile_texts.create(backend, table)]
 
 
 @contextmanager
@@ -259,3 +260,66 @@ def _one_state(parts: Parts, tables: Tables) -> Iterator[None]:
         with suppress(Exception):
             engine.rollback()
         raise
+
+
+class Printed(WeakKeyDictionary[RemoteQuery, dict[bool, Template]]):
+    """The printed forms of queries: with what the server has stored for them, and without. They go
+    with the plan; who has the server store more must drop them.
+    """
+
+
+def _tables(parts: Parts, remote: RemoteQuery) -> Tables:
+    """The tables of a plan as the catalog has them now, by id."""
+    refs = (*remote.sources, *remote.inner)
+    return {ref.table: parts.state.catalog.by_id(ref.table) for ref in refs}
+
+
+def _lookups(parts: Parts, remote: RemoteQuery, literals: Sequence[str]) -> lookups.Reader:
+    """What reads the two steps of a look-up."""
+    from louver.trusted.executor import lookups
+
+    tables = _tables(parts, remote)
+    return lookups.Reader(
+        parts, tables, literals, lambda step: _bound(parts, step, tables, literals), complete
+    )
+
+
+def _binder(parts: Parts, literals: Sequence[str]) -> keys_read.Bind:
+    """What binds queries for keys that were read."""
+
+    def bind(remote: RemoteQuery, tags: Sequence[Constant]) -> Statement:
+        return _bound(parts, remote, _tables(parts, remote), literals, tags)
+
+    return bind
+
+
+def _bound(
+    parts: Parts,
+    remote: RemoteQuery,
+    tables: Tables,
+    literals: Sequence[str],
+    tags: Sequence[Constant] = (),
+) -> Statement:
+    """One remote query as a statement, checked; ``tags`` are what stands for its tags."""
+    fixed = parts.state.in_transaction or parts.engine.in_transaction
+    usable = not fixed or all(tables[s.table].kept_complete for s in remote.sources)
+    printed = parts.state.cache(Printed).setdefault(remote, {})
+    template = printed.get(usable)
+    if template is None:
+        template = printed[usable] = _printed(parts, remote, tables, usable)
+    constants = [
+        tags[item.index]
+        if tags and isinstance(item, Tag)
+        else parts.columns.constant(item, literals)
+        for item in template.constants
+    ]
+    return Statement(template.text(literals), tuple(constants))
+
+
+def _printed(parts: Parts, remote: RemoteQuery, tables: Tables, usable: bool) -> Template:
+    shares = any(has_shares(tables[source.table]) for source in remote.sources)
+    modulus = parts.columns.modulus() if shares else b""
+    slots = slots_of(remote, tables, parts.backend, materialized=usable)
+    printer = Printer(parts.backend, slots, modulus, parts.columns.powers)
+    sql = postcondition.check(remote_text(remote, printer), remote, tables, parts.backend)
+    return Template(sql, tuple(printer.constants))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from louver import errors
 from louver.trusted import backends
@@ -23,7 +24,6 @@ from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
 from louver.trusted.executor.stopped_sums import Stopped
 from louver.trusted.executor.storage import Parts, Storage
-from louver.trusted.executor.tiles.reading import Tiles
 from louver.trusted.planner.planner import Planner
 from louver.trusted.planner.sql import lexer
 from louver.trusted.vault.catalog import DUCKDB, Catalog
@@ -99,7 +99,7 @@ def of(
     publish = partial(_publish, store) if backend.concurrent else None
     row_ids = RowIds(engine.side(), store.pin, publish)
     columns = Columns(keyring, lambda: state.catalog, modulus_bits, local.value, stopped.add)
-    columns.tiles = Tiles(engine, backend, lambda: columns.keyring) if backend.has_tiles else None
+    columns.tiles = partial(_tiles, engine, backend, columns) if backend.has_tiles else None
     planner = Planner(local, columns.modulus_bits, lambda _: backend)
     entries = storage(Parts(engine, backend, store.pin, local, ledger, row_ids, columns, state))
     return Context(
@@ -120,6 +120,13 @@ def of(
         require_known=dispatch.handler,
         opener=opener,
     )
+
+
+def _tiles(engine: Engine, backend: Backend, columns: Columns) -> Any:
+    """What reads tiles, which few sessions need."""
+    from louver.trusted.executor.tiles.reading import Tiles
+
+    return Tiles(engine, backend, lambda: columns.keyring)
 
 
 def _publish(store: CatalogStore, own: Catalog, number: int, bits: str) -> None:

@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from louver import errors
 from louver.trusted.backends.backend import Backend
 from louver.trusted.executor.answer import Clock
-from louver.trusted.executor.columns import Columns
+from louver.trusted.executor.columns import Columns, Tables
 from louver.trusted.executor.ledger import Fact, Ledger
 from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.raw_rows import RawRow
 from louver.trusted.executor.row_ids import RowIds
 from louver.trusted.executor.state import State
 from louver.trusted.planner.ir import RemoteQuery, RowFilter
+from louver.trusted.planner.operators import keys
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.engines.engine import Engine
@@ -295,6 +296,54 @@ def different(rows: pa.ChunkedArray) -> int:
     # Sorting is quicker than hashing many.
     values = np.sort(numbers.to_numpy(zero_copy_only=False))
     return int(np.count_nonzero(values[1:] != values[:-1])) + 1
+
+
+def complete(remote: RemoteQuery, tables: Tables, reply: pa.Table) -> None:
+    """A table that was read whole must have as many rows as were stored, each once; one that was
+    counted, as many as the answer says. ``tables`` are the plan's by id.
+    """
+    table = tables[remote.sources[0].table]
+    if remote.counted and table.counted:
+        answer = reply.column(remote.counted)[0].as_py()
+        if answer != table.row_count:
+            raise errors.make(
+                "row.missing", table=table.label, expected=table.row_count, found=answer
+            )
+    slot = remote.sources[0].slot
+    if not remote.whole_table or len(remote.sources) != 1 or remote.where or remote.limit:
+        _each_once(remote, table, reply)
+        return
+    require_complete(table, reply.num_rows, different(reply.column(f"r{slot}")))
+
+
+def require_complete(table: Table, count: int, different: int, *, narrowed: bool = False) -> None:
+    """Rows that stand for a whole table, or ``narrowed`` for some of it: each once, and where the
+    table is counted, as many as were stored.
+    """
+    few = count > table.row_count if narrowed else count != table.row_count
+    if different != count or (few and table.counted):
+        expected = table.row_count if table.counted else count
+        raise errors.make("row.missing", table=table.label, expected=expected, found=different)
+
+
+def _each_once(remote: RemoteQuery, table: Table, reply: pa.Table) -> None:
+    """A query of one table gives no row of it twice, whatever it was narrowed by. Only of a look-up
+    by key is it known without their numbers how many rows there may be.
+    """
+    if len(remote.sources) != 1 or remote.grouped or reply.num_rows < 2:
+        return
+    name = f"r{remote.sources[0].slot}"
+    most = keys.most_rows(remote)
+    if name in reply.column_names:
+        rows = reply.column(name)
+        most = reply.num_rows if most is None else most
+        if different(rows) == reply.num_rows <= most:
+            return
+        counts = rows.value_counts()
+        row = max(counts, key=lambda item: item["counts"].as_py())["values"].as_py()
+        raise errors.make("row.repeated", table=table.label, row=row)
+    if most is not None and reply.num_rows > most:
+        raise errors.make("row.repeated", table=table.label, row="?")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Codes, tokens and points: values in representations that a server can compare.
+"""Codes, tokens and points: values in representations that a server can compare; and tiles.
 
 Arrays are Arrow's; `table, column, generation` identify a column's keys. A domain is the planner's
 name for values that are comparable with each other. Wrong types and values raise ValueError.
@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from louver import errors
 from louver.trusted.vault import native
 from louver.trusted.vault.recipes import Recipe
 
@@ -159,3 +160,44 @@ class CodeKeys:
         """The 17 bytes with which a server adjusts equality codes to those of their group."""
         id_ = (table, column, generation)
         return cast(bytes, native.module().codes.det_key(self._ring, id_))
+
+
+Identity = tuple[int, int, int]
+"""A table, a column, and the generation of its tiles' key."""
+
+
+class TileKeys(CodeKeys):
+    """The part of `KeyRing` that seals and opens tiles (spec/tile.md)."""
+
+    __slots__ = ()
+
+    def seal_tiles(
+        self, identity: Identity, form: Any, values: pa.Array, first: int, rows: int
+    ) -> pa.Array:
+        """The values of consecutive rows, which begin at ``first``, so many ``rows`` in a tile."""
+        seal = native.module().tiles.seal
+        sealed: pa.Array = seal(self._ring, identity, self._epochs, form, values, first, rows)
+        return sealed
+
+    def open_tiles(
+        self, identity: Identity, form: Any, sealed: pa.Array, firsts: pa.Array,
+        type: pa.DataType,  # noqa: A002 - the field's term
+        slots: list[int] | None = None,
+    ) -> tuple[pa.Array, list[int]]:  # fmt: skip
+        """Values as one array of a type, and how many rows each tile has; ``slots`` chooses rows:
+        row r of tile t is 1024·t + r, ascending. VerificationError names the first row of a tile
+        that was altered or moved.
+        """
+        compiled = native.module()
+        own = self._ring, identity, self._epochs, form
+        try:
+            opened: tuple[pa.Array, list[int]] = compiled.tiles.open(
+                *own, sealed, firsts, type, slots
+            )
+        except compiled.VerifyError as error:
+            row = getattr(error, "row_id", None)
+            raise errors.make(
+                "value.tampered", table=f"table {identity[0]}", column=f"column {identity[1]}",
+                row=str(error) if row is None else row,
+            ) from error  # fmt: skip
+        return opened

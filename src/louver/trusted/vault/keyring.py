@@ -17,9 +17,9 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.vault import native as compiled
+from louver.trusted.vault.code_keys import TileKeys
 from louver.trusted.vault.epochs import Epochs
 from louver.trusted.vault.index_keys import LakeKeys
-from louver.trusted.vault.tile_keys import TileKeys
 
 _Result = TypeVar("_Result")
 

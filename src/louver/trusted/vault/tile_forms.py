@@ -180,7 +180,7 @@ def _bounds_of(first: int, second: int) -> tuple[int, int]:
 
 
 def _step_of(unit: int) -> int:
-    """The number of the least size that is no smaller."""
+    """The number of the least size that holds so many bytes."""
     step = 0
     while _size(step) < unit:
         step += 1

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver.trusted.executor.tiles.reading import Fetched, Tiles, in_tiles, is_tiled
-from louver.trusted.planner.ir import SEALED, Output, RemoteQuery
+from louver.trusted.planner.ir import SEALED, RemoteQuery
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import schemes
 from louver.trusted.vault.arrays import joined
@@ -34,26 +34,17 @@ class _Wanted:
         return pa.concat_arrays(self.rows)
 
 
-def column_of(
-    output: Output, remote: RemoteQuery, tables: Mapping[int, Table]
-) -> tuple[Table, Column]:
-    """The table and column that an output is of."""
-    table = tables[remote.table_of(output.slot)]
-    return table, next(c for c in table.columns if c.id == output.column)
-
-
 def fetched(
     remote: RemoteQuery, tables: Mapping[int, Table], answer: pa.Table,
-    row_ids: Mapping[int, pa.Array], tiles: Tiles | None,
+    row_ids: Mapping[int, pa.Array], tiles: Tiles,
 ) -> dict[int, Fetched]:  # fmt: skip
     """The tiles that hold values of an answer, by the occurrence of their table."""
     wanted = dict[int, _Wanted]()
-    if tiles is None:
-        return {}
     for output in remote.outputs:
         if output.kind != SEALED or output.row is not None:
             continue
-        table, column = column_of(output, remote, tables)
+        table = tables[remote.table_of(output.slot)]
+        column = next(c for c in table.columns if c.id == output.column)
         if not is_tiled(table, column):
             continue
         inside = in_tiles(joined(answer.column(answer_name(output.name, remote))))
@@ -69,20 +60,18 @@ def fetched(
 
 
 def copies(
-    keys: KeySource, tiles: Tiles | None, table: Table, column: Column, values: pa.Array,
-    row_ids: pa.Array, type_: pa.DataType, held: Fetched | None,
+    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array,
+    type_: pa.DataType, tiles: Fetched | Tiles,
 ) -> pa.Array:  # fmt: skip
-    """Sealed copies of rows opened. What is in tiles is read from those that are ``held``, or else
-    fetched.
-    """
+    """Sealed copies of rows opened, of a table with tiles, which are at hand or to be fetched."""
     own = keys, table, column
-    if tiles is None or not is_tiled(table, column):
+    if not is_tiled(table, column):
         return schemes.open_copy(*own, values, row_ids, type_)
     inside = in_tiles(values)
     if inside is not None and not inside.true_count:
         return schemes.open_copy(*own, values, row_ids, type_)
     ids = row_ids if inside is None else row_ids.filter(inside)
-    held = tiles.fetch(table, [column], ids) if held is None else held
+    held = tiles.fetch(table, [column], ids) if isinstance(tiles, Tiles) else tiles
     tiled = held.values(column, ids, type_)
     if inside is None:
         return tiled

@@ -8,7 +8,7 @@ each with its tiles; rows that come meanwhile have higher numbers than any of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -18,7 +18,6 @@ from louver import errors
 from louver.trusted.backends import tile_texts
 from louver.trusted.executor.tiles.reading import Fetched, Tiles
 from louver.trusted.vault.catalog import Column, Table
-from louver.untrusted.engines.engine import Engine
 from louver.wire.messages import Constant, Statement
 
 TILES = 128
@@ -32,21 +31,24 @@ class Beside(Tiles):
 
     def fetch(self, table: Table, columns: Sequence[Column], row_ids: pa.Array) -> Fetched:
         """See `Tiles`."""
-        found = super().fetch(table, columns, row_ids)
-        if not found.reaches(row_ids):
+        tiles = super().fetch(table, columns, row_ids)
+        if not tiles.reach(row_ids):
             self.engine.rollback()
             self.engine.begin()
-            found = super().fetch(table, columns, row_ids)
-        return found
+            tiles = super().fetch(table, columns, row_ids)
+        return tiles
 
 
 @contextmanager
-def beside(tiles: Tiles | None, tables: Mapping[int, Table]) -> Iterator[Tiles | None]:
+def beside(
+    reader: Callable[[], Tiles] | None, tables: Mapping[int, Table]
+) -> Iterator[Tiles | None]:
     """A reader of the tiles of a table for as long as its rows are streamed."""
     tiled = next((table for table in tables.values() if table.tiles), None)
-    if tiles is None or tiled is None:
-        yield tiles
+    if reader is None or tiled is None:
+        yield None
         return
+    tiles = reader()
     side = tiles.engine.side()
     try:
         side.begin()
@@ -59,12 +61,11 @@ def beside(tiles: Tiles | None, tables: Mapping[int, Table]) -> Iterator[Tiles |
         side.close()
 
 
-def replies(
-    engine: Engine, tiles: Tiles, table: Table, statement: Statement, row: str
-) -> Iterator[pa.Table]:
+def replies(tiles: Tiles, table: Table, statement: Statement, row: str) -> Iterator[pa.Table]:
     """The answer to a query of one table in parts, within a transaction; ``row`` is the column of
     its row ids.
     """
+    engine = tiles.engine
     firsts = engine.query(Statement(tile_texts.firsts(tiles.backend, table))).column(0)
     # Not `value`: of a prepared max() DuckDB keeps the result that statistics gave at first.
     most = engine.query(Statement(tile_texts.last_row(tiles.backend, table))).column(0)[0].as_py()

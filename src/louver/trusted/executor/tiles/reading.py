@@ -60,7 +60,7 @@ class Tiles:
         if len(row_ids) >= len(firsts) * tile_forms.MOST_ROWS * _MOST_SHARE:
             return np.arange(len(firsts))
         ids = np.asarray(row_ids.to_numpy(zero_copy_only=False))
-        return np.unique(_placed(firsts, ids).tiles)
+        return np.unique(_located(firsts, ids).tiles)
 
     def received(self, table: Table, stored: Sequence[str], reply: pa.Table) -> Fetched:
         """Tiles that a server has answered with."""
@@ -68,7 +68,7 @@ class Tiles:
             raise errors.make("reply.format", detail="tiles with other columns")
         for name in stored:
             if not pa.types.is_binary(reply.schema.field(name).type):
-                raise errors.make("reply.format", detail="a tile that is no string of bytes")
+                raise errors.make("reply.format", detail="a tile of another type")
         firsts, layouts = _numbers(reply, 0), _numbers(reply, 1)
         if len(firsts) > 1 and not np.all(firsts[1:] > firsts[:-1]):
             raise errors.make("reply.format", detail="tiles that are not in their order")
@@ -77,7 +77,7 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _Rows:
     """In which tiles rows are, and where there; ``lost`` is the id of one that is in none."""
 
     ids: Numbers
@@ -93,10 +93,10 @@ class _Places:
         return bool(np.array_equal(self.ids, np.repeat(firsts - starts, counts) + np.arange(total)))
 
 
-def _placed(firsts: Numbers, ids: Numbers) -> _Places:
+def _located(firsts: Numbers, ids: Numbers) -> _Rows:
     none = np.empty(0, np.int64)
     if not len(ids) or not len(firsts):
-        return _Places(ids, none, none, int(ids[0]) if len(ids) else None)
+        return _Rows(ids, none, none, int(ids[0]) if len(ids) else None)
     if np.all(ids[1:] > ids[:-1]):
         # Rows mostly come in their order: a search for each tile, not for each row.
         ends = np.append(np.searchsorted(ids, firsts), len(ids))
@@ -105,7 +105,7 @@ def _placed(firsts: Numbers, ids: Numbers) -> _Places:
         tiles = np.searchsorted(firsts, ids, side="right") - 1
     offsets = ids - firsts[tiles]
     lost = (tiles < 0) | (offsets >= tile_forms.MOST_ROWS)
-    return _Places(ids, tiles, offsets, int(ids[lost][0]) if lost.any() else None)
+    return _Rows(ids, tiles, offsets, int(ids[lost][0]) if lost.any() else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,31 +118,31 @@ class Fetched:
     sealed: Mapping[str, pa.Array]
     keyring: KeyRing
     #: where rows are that were asked for
-    places: list[tuple[pa.Array, _Places]] = field(default_factory=list)
+    places: list[tuple[pa.Array, _Rows]] = field(default_factory=list)
 
-    def reaches(self, row_ids: pa.Array) -> bool:
+    def reach(self, row_ids: pa.Array) -> bool:
         """Whether there may be a tile for each of these rows."""
-        return self._place(row_ids).lost is None
+        return self._rows(row_ids).lost is None
 
     def values(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.Array:
         """The values of these rows in a column."""
-        place = self._place(row_ids)
-        if place.lost is not None:
-            raise self._missing(column, place.lost)
-        if len(place.ids) * _SPARSE < len(self.firsts) * tile_forms.MOST_ROWS:
-            return self._sparse(column, place, type_)
-        return self._dense(column, place, type_)
+        located = self._rows(row_ids)
+        if located.lost is not None:
+            raise self._missing(column, located.lost)
+        if len(located.ids) * _SPARSE < len(self.firsts) * tile_forms.MOST_ROWS:
+            return self._sparse(column, located, type_)
+        return self._dense(column, located, type_)
 
-    def _place(self, row_ids: pa.Array) -> _Places:
+    def _rows(self, row_ids: pa.Array) -> _Rows:
         """Where rows are; columns of one answer are of the same rows."""
-        for known, place in self.places:
+        for known, located in self.places:
             if known is row_ids:
-                return place
-        place = _placed(self.firsts, np.asarray(row_ids.to_numpy(zero_copy_only=False)))
-        self.places.append((row_ids, place))
-        return place
+                return located
+        located = _located(self.firsts, np.asarray(row_ids.to_numpy(zero_copy_only=False)))
+        self.places.append((row_ids, located))
+        return located
 
-    def _dense(self, column: Column, place: _Places, type_: pa.DataType) -> pa.Array:
+    def _dense(self, column: Column, located: _Rows, type_: pa.DataType) -> pa.Array:
         """All tiles opened, and of that these rows."""
         parts = list[pa.Array]()
         starts, counts = np.zeros_like(self.firsts), np.zeros_like(self.firsts)
@@ -155,16 +155,16 @@ class Fetched:
             parts.append(values)
             done += len(values)
         opened = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        if place.are_all(self.firsts, starts, counts):
+        if located.are_all(self.firsts, starts, counts):
             return opened
-        outside = place.offsets >= counts[place.tiles]
+        outside = located.offsets >= counts[located.tiles]
         if outside.any():
-            raise self._missing(column, int(place.ids[outside][0]))
-        return opened.take(pa.array(starts[place.tiles] + place.offsets))
+            raise self._missing(column, int(located.ids[outside][0]))
+        return opened.take(pa.array(starts[located.tiles] + located.offsets))
 
-    def _sparse(self, column: Column, place: _Places, type_: pa.DataType) -> pa.Array:
+    def _sparse(self, column: Column, located: _Rows, type_: pa.DataType) -> pa.Array:
         """Few rows of each tile opened."""
-        slots = place.tiles * tile_forms.MOST_ROWS + place.offsets
+        slots = located.tiles * tile_forms.MOST_ROWS + located.offsets
         unique, positions = np.unique(slots, return_inverse=True)
         of_slot = unique // tile_forms.MOST_ROWS
         parts, order = list[pa.Array](), list[Numbers]()
@@ -177,7 +177,7 @@ class Fetched:
             counts = np.asarray(rows)
             outside = wanted % tile_forms.MOST_ROWS >= counts[wanted // tile_forms.MOST_ROWS]
             if outside.any() or len(values) != len(wanted):
-                raise self._missing(column, int(place.ids[0]))
+                raise self._missing(column, int(located.ids[0]))
             parts.append(values)
             order.append(chosen)
         if not parts:

@@ -23,11 +23,6 @@ CHUNK_ROWS = 131_072
 _INPUT = "louver_rows"
 
 
-def takes(parts: Parts, table: Table) -> bool:
-    """Whether rows of a table may go into tiles."""
-    return bool(parts.backend.has_tiles and table.tile_columns)
-
-
 def chunks(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Rows in larger batches, of which all but the last fill tiles."""
     most = CHUNK_ROWS - CHUNK_ROWS % tile_forms.ROWS
@@ -61,11 +56,7 @@ def fits(columns: list[Column], values: list[pa.Array]) -> bool:
 
 
 def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> bool:
-    """Send rows with consecutive ids whose number fills tiles; False where there are none, or they
-    do not fit.
-    """
-    if not len(row_ids):
-        return False
+    """Send rows with consecutive ids whose number fills tiles; False where they do not fit."""
     columns = tile_forms.tiled(table)
     values = [arrays.stored(rows.column(column.name)) for column in columns]
     if not fits(columns, values):
@@ -105,8 +96,8 @@ def _layout(parts: Parts, table: Table, columns: list[Column], values: list[pa.A
 def _without(table: Table, columns: list[Column]) -> Table:
     """A table without the sealed copies of some columns."""
     ids = {column.id for column in columns}
-    kept = [_uncopied(column) if column.id in ids else column for column in table.columns]
-    return replace(table, columns=kept)
+    left = [_uncopied(column) if column.id in ids else column for column in table.columns]
+    return replace(table, columns=left)
 
 
 def _uncopied(column: Column) -> Column:

@@ -34,8 +34,7 @@ def _applies(_: Column, protection: Protection) -> Sequence[str]:
 
 SCHEME = Scheme(
     name="rnd",
-    stored_as="AES-256-GCM per value, NULL included, text padded in 16-byte steps; in a load on"
-    " DuckDB per 1,024 values of a column",
+    stored_as="AES-256-GCM per value, NULL included, text padded; on DuckDB also 1,024 at a time",
     spec="spec/rnd.md",
     ceiling="size",
     at_rest=Leak(
