@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from louver.trusted.executor.tiles.reading import Fetched, Tiles, in_tiles, is_tiled
+from louver.trusted.executor.tiles.reading import Fetched, Numbers, Tiles, is_tiled, others, without
 from louver.trusted.planner.ir import SEALED, RemoteQuery
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import schemes
@@ -47,12 +48,12 @@ def fetched(
         column = next(c for c in table.columns if c.id == output.column)
         if not is_tiled(table, column):
             continue
-        inside = in_tiles(joined(answer.column(answer_name(output.name, remote))))
-        if inside is None or inside.true_count:
+        values, ids = joined(answer.column(answer_name(output.name, remote))), row_ids[output.slot]
+        own = outside(values)
+        if len(own) < len(values):
             item = wanted.setdefault(output.slot, _Wanted(table))
             item.columns[column.id] = column
-            ids = row_ids[output.slot]
-            item.rows.append(ids if inside is None else ids.filter(inside))
+            item.rows.append(without(ids, own))
     return {
         slot: tiles.fetch(item.table, [*item.columns.values()], item.ids())
         for slot, item in wanted.items()
@@ -67,19 +68,32 @@ def copies(
     own = keys, table, column
     if not is_tiled(table, column):
         return schemes.open_copy(*own, values, row_ids, type_)
-    inside = in_tiles(values)
-    if inside is not None and not inside.true_count:
+    alone = outside(values)
+    if len(alone) == len(values):
         return schemes.open_copy(*own, values, row_ids, type_)
-    ids = row_ids if inside is None else row_ids.filter(inside)
-    held = tiles.fetch(table, [column], ids) if isinstance(tiles, Tiles) else tiles
-    tiled = held.values(column, ids, type_)
-    if inside is None:
+    if isinstance(tiles, Tiles):
+        tiles = tiles.fetch(table, [column], without(row_ids, alone))
+    tiled = tiles.values(column, tiles.rows_of(row_ids, alone), type_)
+    if not len(alone):
         return tiled
-    outside = pc.invert(inside)
-    rest = schemes.open_copy(*own, values.filter(outside), row_ids.filter(outside), type_)
-    places = pc.if_else(
-        inside,
-        pc.subtract(pc.cumulative_sum(inside.cast(pa.int64())), 1),
-        pc.add(pc.cumulative_sum(outside.cast(pa.int64())), len(ids) - 1),
-    )
-    return pa.concat_arrays([tiled, rest]).take(places)
+    chosen = pa.array(alone)
+    rest = schemes.open_copy(*own, values.take(chosen), row_ids.take(chosen), type_)
+    both = pa.concat_arrays([tiled, rest])
+    if alone[0] == len(tiled):
+        return both  # single rows come behind those of the load
+    places = np.empty(len(values), np.int64)
+    places[alone] = np.arange(len(tiled), len(values))
+    places[others(alone, len(values))] = np.arange(len(tiled))
+    return both.take(pa.array(places))
+
+
+def outside(values: pa.Array) -> Numbers:
+    """The positions of sealed copies that do not stand for a value in a tile."""
+    if values.null_count:
+        there = pc.fill_null(pc.not_equal(pc.binary_length(values), 0), True)
+        return np.flatnonzero(there.to_numpy(zero_copy_only=False))
+    if not len(values):
+        return np.empty(0, np.int64)
+    kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+    ends = np.frombuffer(values.buffers()[1], kind)[values.offset :][: len(values) + 1]
+    return np.empty(0, np.int64) if ends[0] == ends[-1] else np.flatnonzero(np.diff(ends))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.backends import tile_texts
@@ -119,6 +118,16 @@ class Fetched:
     keyring: KeyRing
     #: where rows are that were asked for
     places: list[tuple[pa.Array, _Rows]] = field(default_factory=list)
+    chosen: list[tuple[pa.Array, Numbers, pa.Array]] = field(default_factory=list)
+
+    def rows_of(self, row_ids: pa.Array, alone: Numbers) -> pa.Array:
+        """The ids of rows but for those at some positions; one array where columns agree."""
+        for known, positions, rows in self.chosen:
+            if known is row_ids and np.array_equal(positions, alone):
+                return rows
+        rows = without(row_ids, alone)
+        self.chosen.append((row_ids, alone, rows))
+        return rows
 
     def reach(self, row_ids: pa.Array) -> bool:
         """Whether there may be a tile for each of these rows."""
@@ -212,21 +221,20 @@ def is_tiled(table: Table, column: Column) -> bool:
     return bool(table.tiles) and scheme.read_from(column) in table.tile_columns
 
 
-def in_tiles(values: pa.Array) -> pa.Array | None:
-    """Which of a column's sealed copies stand for a value in a tile, never NULL; None of all."""
-    if not len(values):
-        return pa.array([], pa.bool_())
-    if values.null_count == 0 and _bytes_of(values) == 0:
-        return None
-    return pc.fill_null(pc.equal(pc.binary_length(values), 0), False)
+def without(row_ids: pa.Array, alone: Numbers) -> pa.Array:
+    """Row ids without those at some positions, which ascend."""
+    if not len(alone):
+        return row_ids
+    if alone[0] == len(row_ids) - len(alone):
+        return row_ids.slice(0, len(row_ids) - len(alone))
+    return row_ids.take(pa.array(others(alone, len(row_ids))))
 
 
-def _bytes_of(values: pa.Array) -> int:
-    """The bytes of all values together, none of them NULL."""
-    kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-    _, offsets, _ = values.buffers()
-    ends = np.frombuffer(offsets, kind)
-    return int(ends[values.offset + len(values)] - ends[values.offset])
+def others(alone: Numbers, count: int) -> Numbers:
+    """All positions below a count but for some."""
+    rest = np.ones(count, bool)
+    rest[alone] = False
+    return np.flatnonzero(rest)
 
 
 def _numbers(reply: pa.Table, position: int) -> Numbers:
