@@ -23,7 +23,7 @@ from louver import errors
 from louver.trusted.executor import row_conditions
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Tables
-from louver.trusted.executor.storage import ROW_ID, Parts, translate_reply_errors
+from louver.trusted.executor.storage import ROW_ID, Parts, different, translate_reply_errors
 from louver.trusted.planner import cost, postcondition
 from louver.trusted.planner.ir import LOOKUP_ROWS, Column, Lookup, RemoteQuery
 from louver.trusted.planner.operators.codes import fill
@@ -100,7 +100,7 @@ class Reader:
         with clock.step("decide"):
             rows = self._passing(lookup, everything)
             numbers = rows.column(ROW_ID).combine_chunks()
-            if len(numbers.unique()) != len(numbers):
+            if different(rows.column(ROW_ID)) != len(numbers):
                 raise _missing(self._label(lookup), len(numbers), len(numbers.unique()))
         if lookup.rest is None or not rows.num_rows:
             return self._with_empty(lookup, rows)
@@ -177,6 +177,11 @@ class Reader:
 
 def _beside(rows: pa.Table, others: pa.Table, label: str) -> pa.Table:
     """Rows with the columns that others have under the same numbers."""
+    if rows.column(ROW_ID).equals(others.column(ROW_ID)):
+        for name in others.column_names:
+            if name != ROW_ID:
+                rows = rows.append_column(name, others.column(name))
+        return rows
     positions = pc.index_in(rows.column(ROW_ID), value_set=others.column(ROW_ID).combine_chunks())
     if positions.null_count:
         raise _missing(label, rows.num_rows, rows.num_rows - positions.null_count)
@@ -188,6 +193,8 @@ def _beside(rows: pa.Table, others: pa.Table, label: str) -> pa.Table:
 
 def _same(numbers: pa.Array, returned: pa.ChunkedArray) -> bool:
     """Whether rows are those that were asked for, each once."""
+    if returned.equals(pa.chunked_array([numbers])):
+        return True  # which are each there once
     if len(returned) != len(numbers) or len(returned.unique()) != len(numbers):
         return False
     return bool(pc.all(pc.is_in(returned, value_set=numbers), min_count=0).as_py())

@@ -45,7 +45,7 @@ def passing(
     names = [name for name, _ in columns]
     combined = _combined(rows.select(names))
     given = rows.select(names) if combined is None else combined[0]
-    given = given.append_column(ROW_ID, pa.array(range(given.num_rows), pa.int64()))
+    given = given.append_column(ROW_ID, pa.arange(0, given.num_rows))
     sql = f"SELECT {ROW_ID} FROM {alias} WHERE {condition}"
     try:
         chosen = local.finish_over(alias, [*columns, (ROW_ID, "BIGINT")], given, sql)
