@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from louver.trusted.executor.tiles import writing as tiles
 from louver.trusted.vault import tile_forms
 from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
@@ -55,15 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[shared.FOLDER] = folder
 
 
-#: Of these folders tables have few rows to a tile: some are in tiles, and some are over.
+#: Of these folders tables have few rows to a tile: some are in tiles, and some are over. Others
+#: count what is sent of rows; there all are stored by themselves.
 _FEW_ROWS = {"answers", "blindness", "client", "engines", "observer"}
+_NO_TILES = {"executor"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before fixtures, which may fill tables."""
-    few = bool(_FEW_ROWS & {*item.path.parts})
-    tile_forms.ROWS = 3 if few else tile_forms.MOST_ROWS
+    few, none = (bool(folders & {*item.path.parts}) for folders in (_FEW_ROWS, _NO_TILES))
+    tile_forms.ROWS = 3 if few else tiles.CHUNK_ROWS if none else tile_forms.MOST_ROWS
     # How far a few values compress is told by no length.
     tile_forms.LEAST_UNIT = 1 << 16 if few else 64
 
