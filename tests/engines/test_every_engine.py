@@ -19,6 +19,7 @@ from louver import errors
 from louver.trusted import backends
 from louver.trusted.apps import cli, inference
 from louver.trusted.apps.commands.attack import stored_rows
+from louver.trusted.vault import tile_forms
 from louver.wire.messages import Statement
 from tests.engines import suite
 from tests.engines.suite import EngineTwin
@@ -314,7 +315,9 @@ def stored(twin: EngineTwin, column: str, kind: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("what", ["moved", "altered", "deleted"])
-def test_tampering_is_found(make: Make, what: str) -> None:
+def test_tampering_is_found(make: Make, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of single rows; of tiles see tests/executor/test_tiles_of_tables.py."""
+    monkeypatch.setattr(tile_forms, "ROWS", 1 << 17)
     twin = make(counted=True)
     name, table = stored(twin, "salary", "rnd")
     rows = twin.tap.query(Statement(f"SELECT row_id FROM {table} ORDER BY row_id"))
