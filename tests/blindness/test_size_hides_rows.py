@@ -175,7 +175,7 @@ def test_rows_of_conflicts_come_in_no_order_of_keys(open_connection: Any, change
 def test_joined_and_grouped_rows_come_in_no_order_of_hashes(
     open_connection: Any, query: str, sorted_by_length: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tile_forms, "ROWS", 1 << 17)  # no value's length shows in a tile
+    monkeypatch.setattr(tile_forms, "ROWS", 1 << 40)  # no value's length shows in a tile
     con = open_connection()
     con.execute("CREATE TABLE t (a TEXT ENC); CREATE TABLE u (a TEXT ENC)")
     con.execute("INSERT INTO t SELECT i || repeat('x', i % 40) FROM range(5000) r(i)")

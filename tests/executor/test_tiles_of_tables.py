@@ -241,17 +241,3 @@ def test_checkpoint_removes_tiles_of_rows_that_are_gone(twin: Twin) -> None:
     twin.fill("DROP TABLE t")
     names = twin.tap.table_names()
     assert not [name for name in names if "tiles" in name]
-
-
-def test_rows_of_a_stream_while_others_change_them(twin: Twin) -> None:
-    """A stream gives the rows of its beginning, whatever is done with them and their tiles."""
-    rows = 150_000
-    twin.fill("CREATE TABLE t (a BIGINT ENC, p INTEGER)")
-    twin.louver.execute(f"INSERT INTO t SELECT i, i % 7 FROM range({rows}) r(i)")
-    stream = streaming.stream(twin.session.context, "SELECT a FROM t")
-    assert stream is not None
-    parts = [next(stream[1])]
-    twin.louver.execute("DELETE FROM t WHERE p = 3")
-    twin.louver.execute("INSERT INTO t SELECT i, 1 FROM range(5000) r(i)")
-    parts += stream[1]
-    assert sorted(pa.concat_tables(parts).column(0).to_pylist()) == [*range(rows)]

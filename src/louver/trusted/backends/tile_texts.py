@@ -74,6 +74,14 @@ def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = ""
     return f"SELECT {listed} FROM {path(backend, table)}{where} ORDER BY {FIRST}"
 
 
+def read_spans(backend: Backend, table: Table, stored: Sequence[str], count: int) -> str:
+    """Columns of the tiles whose first row ids are between bound numbers, in so many places."""
+    listed = ", ".join((FIRST, layout_of(table), *map(backend.quote, stored)))
+    spans = (f"{FIRST} BETWEEN ${2 * at + 1} AND ${2 * at + 2}" for at in range(count))
+    where = " OR ".join(spans)
+    return f"SELECT {listed} FROM {path(backend, table)} WHERE {where} ORDER BY {FIRST}"
+
+
 def last_row(backend: Backend, table: Table) -> str:
     """The highest row id of a table; NULL where it has no row."""
     return f"SELECT max(row_id) FROM {backend.table(table)}"

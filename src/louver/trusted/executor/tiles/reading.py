@@ -28,6 +28,8 @@ Numbers = npt.NDArray[np.int64]
 _WANTED = "louver_wanted"
 #: Of the rows of tiles that were read, fewer than one of so many are opened by themselves.
 _SPARSE = 4
+#: So many rows are looked for by their numbers, in so many places.
+_FEW_IDS, _MOST_SPANS = 64, 4
 _MOST_SHARE = 0.5
 """From this share of a table's tiles on, all are asked for."""
 
@@ -42,9 +44,13 @@ class Tiles:
 
     def fetch(self, table: Table, columns: Sequence[Column], row_ids: pa.Array) -> Fetched:
         """The tiles of these columns in which these rows are, none of them NULL."""
+        stored = [scheme.read_from(column) for column in columns]
+        spans = _spans(row_ids)
+        if spans is not None:
+            sql = tile_texts.read_spans(self.backend, table, stored, len(spans) // 2)
+            return self.received(table, stored, self.engine.query(Statement(sql, spans)))
         firsts = _numbers(self.engine.query(Statement(tile_texts.firsts(self.backend, table))), 0)
         wanted = firsts[self._wanted(firsts, row_ids)]
-        stored = [scheme.read_from(column) for column in columns]
         if len(wanted) > _MOST_SHARE * len(firsts):
             statement = Statement(tile_texts.read(self.backend, table, stored))
         else:
@@ -69,7 +75,7 @@ class Tiles:
             if not pa.types.is_binary(reply.schema.field(name).type):
                 raise errors.make("reply.format", detail="a tile of another type")
         firsts, layouts = _numbers(reply, 0), _numbers(reply, 1)
-        if len(firsts) > 1 and not np.all(firsts[1:] > firsts[:-1]):
+        if len(firsts) and (firsts[0] < 0 or not np.all(firsts[1:] > firsts[:-1])):
             raise errors.make("reply.format", detail="tiles that are not in their order")
         sealed = {name: joined(reply.column(name)) for name in stored}
         return Fetched(table, firsts, layouts, sealed, self.keyring())
@@ -103,7 +109,7 @@ def _located(firsts: Numbers, ids: Numbers) -> _Rows:
     else:
         tiles = np.searchsorted(firsts, ids, side="right") - 1
     offsets = ids - firsts[tiles]
-    lost = (tiles < 0) | (offsets >= tile_forms.MOST_ROWS)
+    lost = (tiles < 0) | (offsets < 0) | (offsets >= tile_forms.MOST_ROWS)
     return _Rows(ids, tiles, offsets, int(ids[lost][0]) if lost.any() else None)
 
 
@@ -214,6 +220,22 @@ class Fetched:
     def _missing(self, column: Column, row: int) -> errors.Error:
         names = {"table": self.table.label, "column": column.name}
         return errors.make("value.tampered", **names, row=row)
+
+
+def _spans(row_ids: pa.Array) -> tuple[int, ...] | None:
+    """Between which numbers the first rows of tiles must be that have these rows, as pairs; None
+    where these are many.
+    """
+    if len(row_ids) > _FEW_IDS:
+        return None
+    spans = list[int]()
+    for row in sorted(row_ids.to_pylist()):
+        low = row - tile_forms.MOST_ROWS + 1
+        if spans and low <= spans[-1]:
+            spans[-1] = row
+        else:
+            spans += [low, row]
+    return tuple(spans) if 0 < len(spans) <= 2 * _MOST_SPANS else None
 
 
 def is_tiled(table: Table, column: Column) -> bool:

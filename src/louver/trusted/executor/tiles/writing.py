@@ -25,7 +25,7 @@ _INPUT = "louver_rows"
 
 def chunks(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Rows in larger batches, of which all but the last fill tiles."""
-    most = CHUNK_ROWS - CHUNK_ROWS % tile_forms.ROWS
+    most = CHUNK_ROWS - CHUNK_ROWS % tile_forms.ROWS or CHUNK_ROWS
     pending, count = list[pa.Table](), 0
     for rows in batches:
         pending.append(rows)
