@@ -77,7 +77,9 @@ class Reader:
         try:
             return self._rows(lookup, clock)
         except errors.VerificationError as error:
-            if error.code != "row.missing" or lookup.rest is None or engine.in_transaction:
+            again = error.code == "row.missing" and lookup.rest is not None
+            again = again or any(table.tiles for table in self.tables.values())
+            if not again or engine.in_transaction:
                 raise
         engine.begin()
         try:

@@ -63,21 +63,24 @@ def append(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> None:
 
 
 def _beside_tiles(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """What is over of rows whose greater part was stored in tiles."""
+    """What is over at the end of rows that were stored in tiles; or all from where these do not fit
+    any more.
+    """
     from louver.trusted.executor.tiles import writing as tiled
 
-    rest = list[pa.Table]()
-    for rows in tiled.chunks(batches):
+    source = tiled.chunks(batches)
+    for rows in source:
         # What is known of the columns is not to depend on where rows are parted.
         _receive(parts, table, rows)
         whole = rows.slice(0, tiled.whole(rows))
-        if whole.num_rows:
-            ids = _numbered(parts, table, whole)
-            if tiled.store(parts, table, _as_stored(parts, table, whole), ids):
-                _added(parts, table, ids)
-                rows = rows.slice(len(ids))
-        rest += [rows] if rows.num_rows else []
-    return iter(rest)
+        if not whole.num_rows or not tiled.fits(table, whole):
+            return chain((rows,), source)
+        ids = _numbered(parts, table, whole)
+        tiled.store(parts, table, _as_stored(parts, table, whole), ids)
+        _added(parts, table, ids)
+        if whole.num_rows < rows.num_rows:
+            return chain((rows.slice(len(ids)),), source)
+    return iter(())
 
 
 def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:

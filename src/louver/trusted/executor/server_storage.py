@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -24,6 +23,7 @@ from louver.trusted.executor.storage import (
     Parts,
     Request,
     complete,
+    in_one_state,
     translate_reply_errors,
 )
 from louver.trusted.planner import postcondition
@@ -164,14 +164,18 @@ class ServerStorage:
             remote, request = request.remote, request.statement
         if not isinstance(request, Statement):
             raise errors.make("internal", detail="a server received an unknown request")
-        with _one_state(parts, tables):
+        statement = request
+
+        def asked() -> pa.Table:
             with clock.step("server"), translate_reply_errors():
-                reply = parts.engine.query(request)
+                reply = parts.engine.query(statement)
             with clock.step("open"), translate_reply_errors():
                 field = parts.local.arrow_field
                 opened = parts.columns.open(remote, tables, reply, literals, field)
                 complete(remote, tables, reply)
-        return opened
+            return opened
+
+        return in_one_state(parts.engine, tables.values(), asked)
 
     def stream(
         self, remote: RemoteQuery, request: Request, literals: Sequence[str]
@@ -243,23 +247,6 @@ class ServerStorage:
     def _run(self, *texts: str) -> None:
         for sql in texts:
             self._parts.engine.run(Statement(sql, kind="ddl"))
-
-
-@contextmanager
-def _one_state(parts: Parts, tables: Tables) -> Iterator[None]:
-    """Rows and their tiles are read in one state, where any of the tables has tiles."""
-    engine = parts.engine
-    if engine.in_transaction or not any(table.tiles for table in tables.values()):
-        yield
-        return
-    engine.begin()
-    try:
-        yield
-        engine.commit()
-    except BaseException:
-        with suppress(Exception):
-            engine.rollback()
-        raise
 
 
 class Printed(WeakKeyDictionary[RemoteQuery, dict[bool, Template]]):

@@ -11,12 +11,14 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from louver import errors
 from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.storage import in_one_state
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import scheme, schemes
 from louver.trusted.vault.catalog import Column, Table
@@ -42,7 +44,8 @@ def require(context: Context, relied: Sequence[Opening], anew: Iterable[Opening]
             continue
         if table.counted and not table.row_count:
             continue
-        if _check(context, table, column, opening.onion):
+        sample = table, column, opening.onion
+        if in_one_state(context.engine, [table], partial(_check, context, *sample)):
             seen.add(mark)
 
 

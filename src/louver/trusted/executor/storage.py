@@ -4,10 +4,10 @@ this and does not know which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -344,6 +344,26 @@ def _each_once(remote: RemoteQuery, table: Table, reply: pa.Table) -> None:
         raise errors.make("row.repeated", table=table.label, row=row)
     if most is not None and reply.num_rows > most:
         raise errors.make("row.repeated", table=table.label, row="?")
+
+
+_Answer = TypeVar("_Answer")
+
+
+def in_one_state(engine: Engine, tables: Iterable[Table], ask: Callable[[], _Answer]) -> _Answer:
+    """What asks for rows and then for tiles of them. Outside of a transaction others may have
+    removed a tile in between: where one is missing, all is asked again in one state.
+    """
+    try:
+        return ask()
+    except errors.VerificationError:
+        if engine.in_transaction or not any(table.tiles for table in tables):
+            raise
+    engine.begin()
+    try:
+        return ask()
+    finally:
+        with suppress(Exception):
+            engine.rollback()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from louver import errors
 from louver.trusted.executor.tiles.reading import Fetched, Numbers, Tiles, is_tiled, others, without
 from louver.trusted.planner.ir import SEALED, RemoteQuery
 from louver.trusted.planner.render import answer_name
@@ -51,6 +52,7 @@ def fetched(
         values, ids = joined(answer.column(answer_name(output.name, remote))), row_ids[output.slot]
         own = outside(values)
         if len(own) < len(values):
+            require_rows(ids, own)
             item = wanted.setdefault(output.slot, _Wanted(table))
             item.columns[column.id] = column
             item.rows.append(without(ids, own))
@@ -71,6 +73,7 @@ def copies(
     alone = outside(values)
     if len(alone) == len(values):
         return schemes.open_copy(*own, values, row_ids, type_)
+    require_rows(row_ids, alone)
     if isinstance(tiles, Tiles):
         tiles = tiles.fetch(table, [column], without(row_ids, alone))
     tiled = tiles.values(column, tiles.rows_of(row_ids, alone), type_)
@@ -85,6 +88,12 @@ def copies(
     places[alone] = np.arange(len(tiled), len(values))
     places[others(alone, len(values))] = np.arange(len(tiled))
     return both.take(pa.array(places))
+
+
+def require_rows(row_ids: pa.Array, alone: Numbers) -> None:
+    """Raise where a value in a tile has no row; only an outer join has rows without numbers."""
+    if row_ids.null_count and without(row_ids, alone).null_count:
+        raise errors.make("reply.format", detail="a value without its row")
 
 
 def outside(values: pa.Array) -> Numbers:

@@ -260,7 +260,7 @@ def others(alone: Numbers, count: int) -> Numbers:
 
 
 def _numbers(reply: pa.Table, position: int) -> Numbers:
-    values = reply.column(position)
+    values = reply.column(position) if position < reply.num_columns else pa.chunked_array([[]])
     if not pa.types.is_int64(values.type) or values.null_count:
         raise errors.make("reply.format", detail="tiles without numbers")
     return np.asarray(values.to_numpy())

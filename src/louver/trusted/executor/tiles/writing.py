@@ -18,24 +18,28 @@ from louver.trusted.vault import arrays, scheme, tile_forms
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 
-CHUNK_ROWS = 131_072
-"""Rows that are sealed at a time, so that memory does not grow with a load."""
+CHUNK_ROWS, CHUNK_BYTES = 128 * tile_forms.MOST_ROWS, 64 << 20
+"""Rows that are sealed at a time, and how much they take, so that memory does not grow with a load.
+"""
 _INPUT = "louver_rows"
 
 
 def chunks(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Rows in larger batches, of which all but the last fill tiles."""
-    most = CHUNK_ROWS - CHUNK_ROWS % tile_forms.ROWS or CHUNK_ROWS
-    pending, count = list[pa.Table](), 0
+    """Rows in larger batches, of which all but the last fill tiles; in smaller ones, which need
+    not, where few rows take much memory.
+    """
+    pending, count, size = list[pa.Table](), 0, 0
     for rows in batches:
         pending.append(rows)
-        count += rows.num_rows
-        if count < most:
+        count, size = count + rows.num_rows, size + rows.nbytes
+        if count < CHUNK_ROWS and size < CHUNK_BYTES:
             continue
         joint = pa.concat_tables(pending)
-        for start in range(0, count - count % most, most):
-            yield joint.slice(start, most)
-        pending, count = [joint.slice(count - count % most)], count % most
+        filled = whole(joint) or count
+        for start in range(0, filled, CHUNK_ROWS):
+            yield joint.slice(start, min(CHUNK_ROWS, filled - start))
+        rest = joint.slice(filled)
+        pending, count, size = [rest], rest.num_rows, rest.nbytes
     if count:
         yield pa.concat_tables(pending)
 
@@ -45,8 +49,9 @@ def whole(rows: pa.Table) -> int:
     return int(rows.num_rows - rows.num_rows % tile_forms.ROWS)
 
 
-def fits(columns: list[Column], values: list[pa.Array]) -> bool:
+def fits(table: Table, rows: pa.Table) -> bool:
     """Whether no tile of these rows would be too long."""
+    values = (arrays.stored(rows.column(column.name)) for column in tile_forms.tiled(table))
     return not any(
         tile_forms.is_long(held.slice(start, tile_forms.ROWS))
         for held in values
@@ -55,12 +60,10 @@ def fits(columns: list[Column], values: list[pa.Array]) -> bool:
     )
 
 
-def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> bool:
-    """Send rows with consecutive ids whose number fills tiles; False where they do not fit."""
+def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> None:
+    """Send rows with consecutive ids whose number fills tiles, and which fit these."""
     columns = tile_forms.tiled(table)
     values = [arrays.stored(rows.column(column.name)) for column in columns]
-    if not fits(columns, values):
-        return False
     layout = _layout(parts, table, columns, values)
     first, keys = row_ids[0].as_py(), parts.columns.keyring
     tiles: dict[str, pa.Array] = {
@@ -78,7 +81,6 @@ def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> bool
     sql = tile_texts.insert_rows(parts.backend, table, beside.column_names, names, _INPUT)
     parts.engine.run(Statement(sql, kind="write", tables={_INPUT: beside}))
     parts.engine.append(tile_texts.path(parts.backend, table), pa.table(tiles))
-    return True
 
 
 def _layout(parts: Parts, table: Table, columns: list[Column], values: list[pa.Array]) -> int:
