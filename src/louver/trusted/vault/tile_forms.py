@@ -28,6 +28,8 @@ ROWS = MOST_ROWS
 LIMIT_BYTES = 4 << 20
 """Rows whose values take more bytes than this, 1,024 of them, stay rows."""
 _PACKED, _PACKED_NULLS, _UNITS = 1, 2, 3
+#: Types of fixed length that tiles cannot pack.
+_NOT_PACKED = {"INTERVAL"}
 #: Numbers of a form have three digits, so that the length of a catalog does not tell them.
 _DIGITS = 100
 #: Numbers of layouts have ten digits.
@@ -110,8 +112,11 @@ def settle(
 
 
 def columns_of(table: Table) -> list[Column]:
-    """The columns of a table whose values may go into tiles: those that are opened row by row."""
-    return [c for c in table.columns if c.encrypted and schemes.is_opened_by_row(c)]
+    """The columns of a table whose values may go into tiles: those that are opened row by row. Of a
+    type of fixed length no tile may tell how far its values compress.
+    """
+    opened = (c for c in table.columns if c.encrypted and schemes.is_opened_by_row(c))
+    return [c for c in opened if c.type not in _NOT_PACKED]
 
 
 def tiled(table: Table) -> list[Column]:
