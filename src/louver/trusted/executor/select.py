@@ -37,7 +37,7 @@ from louver.trusted.executor.planned_reads import (
 )
 from louver.trusted.executor.schema import sequences
 from louver.trusted.executor.storage import translate_reply_errors
-from louver.trusted.planner.ir import Plan
+from louver.trusted.planner.ir import Plan, RemoteQuery
 from louver.trusted.planner.planner import home_values
 from louver.trusted.planner.settings import PlannerSettings
 from louver.trusted.planner.sql import lexer
@@ -225,8 +225,25 @@ def _asked(context: Context, plan: Plan, ready: Bound, clock: Clock) -> dict[Hom
             narrowed = narrow(remote, statement, answers)
         rows = context.storage.answer(remote, narrowed, ready.literals, clock)
         types = [(o.name, o.type) for o in remote.outputs if o.kind != "raw"]
+        rows = _declared(context, remote, rows)
         answers[remote.home] = (types or [("louver_c0", "INTEGER")], rows)
     return answers
+
+
+def _declared(context: Context, remote: RemoteQuery, rows: pa.Table) -> pa.Table:
+    """Rows whose fields say which columns are declared NOT NULL, where a local engine computes
+    less for knowing it: what PostgreSQL does not compute cannot fail.
+    """
+    table = context.catalog.by_id(remote.sources[0].table)
+    is_table = remote.home == (table.schema, table.name) and len(remote.sources) == 1
+    if not (context.local.dialect.reads_off and is_table) or remote.grouped:
+        return rows
+    read = {output.name for output in remote.outputs if output.kind != "absent"}
+    strict = {c.name for c in table.columns if not c.nullable and c.name in read}
+    if not strict:
+        return rows
+    fields = [field.with_nullable(field.name not in strict) for field in rows.schema]
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
 
 
 def changes(tokens: Sequence[Token]) -> str:

@@ -120,12 +120,18 @@ def difference(table: Table, rows: pa.Table, changed: Changed, answer: Answer) -
 
 def filled_of(connection: LocalConnection, plan: ChangePlan, table: Table, held: Held) -> Filled:
     """A table with its rows; a temporary one of its name and without its rules about other rows,
-    where not all rows are there.
+    where not all rows are there. What is never NULL stays so: by that PostgreSQL knows that
+    ``k IS NULL`` is met by no row, and then computes nothing that could fail.
     """
     filled = _plain(plan, table, held)
     if filled.is_partial:
         text = plan.stand_in if table.id == plan.target else ""
         connection.execute(text or empty_copy(table))
+        there = set(filled.rows.column_names)
+        strict = [c.name for c in table.columns if not c.nullable and c.name in there]
+        if strict:
+            each = ", ".join(f"ALTER {quoted(name)} SET NOT NULL" for name in strict)
+            connection.execute(f"ALTER TABLE {filled.path} {each}")
     return filled
 
 

@@ -306,11 +306,15 @@ _SMALL_BYTES = 2_000
 def creation(
     target: str, columns: Sequence[tuple[str, str]], rows: pa.Table, word: str = "TABLE"
 ) -> str:
-    """The statement that makes a table of these columns, for these rows."""
+    """The statement that makes a table of these columns, for these rows: NOT NULL where their
+    fields are not nullable.
+    """
     # The value of a domain, or a type without a length, knows best how it is stored.
     plain = " STORAGE PLAIN" if rows.nbytes <= _SMALL_BYTES else ""
+    strict = {field.name for field in rows.schema if not field.nullable}
     items = ", ".join(
         f"{quoted(name)} {type_}{plain if type_ in _LONG else ''}"
+        f"{' NOT NULL' if name in strict else ''}"
         for name, type_ in ((name, own_type(type_)) for name, type_ in columns)
     )
     return f"CREATE {word} {target} ({items})"
