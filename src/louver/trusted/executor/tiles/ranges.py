@@ -2,8 +2,8 @@
 
 A stream of rows and the tiles that it needs are two questions at once, which one connection does
 not answer. Outside of a transaction tiles are read through a second connection, whose state is
-fixed before the rows are asked for. Within one, the rows are asked for in ranges of their numbers,
-each with its tiles; rows that come meanwhile have higher numbers than any of these.
+fixed before the rows are asked for. Within one, whose state is fixed, the rows are asked for in
+ranges of their numbers, each with its tiles; the transaction changes none meanwhile.
 """
 
 from __future__ import annotations
