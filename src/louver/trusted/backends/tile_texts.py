@@ -95,3 +95,14 @@ def without_rows(backend: Backend, table: Table) -> str:
         f"DELETE FROM {tiles} WHERE {FIRST} NOT IN (SELECT f.{FIRST} FROM {rows} AS r"
         f" ASOF JOIN {tiles} AS f ON r.row_id >= f.{FIRST} WHERE ''::BLOB IN ({copies}))"
     )
+
+
+def without(sql: str, names: Sequence[str]) -> str:
+    """A query of rows without some of its columns."""
+    return f"SELECT * EXCLUDE ({', '.join(names)}) FROM ({sql}) AS louver_part"
+
+
+def rows_alone(sql: str, row: str, copies: Sequence[str]) -> str:
+    """Numbers and sealed copies of those rows of a query that are in no tile."""
+    listed = ", ".join((row, *copies))
+    return f"SELECT {listed} FROM ({sql}) AS louver_part WHERE octet_length({copies[0]}) > 0"

@@ -23,7 +23,13 @@ from louver import errors
 from louver.trusted.executor import row_conditions
 from louver.trusted.executor.answer import Clock
 from louver.trusted.executor.columns import Tables
-from louver.trusted.executor.storage import ROW_ID, Parts, different, translate_reply_errors
+from louver.trusted.executor.storage import (
+    ROW_ID,
+    Parts,
+    different,
+    replied,
+    translate_reply_errors,
+)
 from louver.trusted.planner import cost, postcondition
 from louver.trusted.planner.ir import LOOKUP_ROWS, Column, Lookup, RemoteQuery
 from louver.trusted.planner.operators.codes import fill
@@ -107,12 +113,14 @@ class Reader:
         if lookup.rest is None or not rows.num_rows:
             return self._with_empty(lookup, rows)
         link = self.parts.state.planning.link
-        whole_s = cost.seconds(lookup.rest, everything.num_rows, link)
-        costs = self.parts.backend.costs
-        few = cost.by_number_s(lookup.rest, rows.num_rows, link, costs) < whole_s
+        of, costs = everything.num_rows, self.parts.backend.costs
+        whole_s = cost.seconds(lookup.rest, of, link)
+        few = cost.by_number_s(lookup.rest, rows.num_rows, of, link, costs) < whole_s
         statement = self._by_number(lookup.rest, numbers) if few else self.bind(lookup.rest)
         others = self._asked(lookup.rest, statement, clock, numbers if few else None)
         with clock.step("decide"):
+            if not few and 2 * rows.num_rows > of:
+                rows = everything  # to leave a few out takes longer than to keep them
             return _beside(rows, others, self._label(lookup))
 
     def _asked(
@@ -124,7 +132,7 @@ class Reader:
     ) -> pa.Table:
         """The opened answer of one step; with ``numbers`` it must be these rows, each once."""
         with clock.step("server"), translate_reply_errors():
-            reply = self.parts.engine.query(statement)
+            reply = self._replied(remote, statement, numbers)
         slot = remote.sources[0].slot
         if numbers is not None:
             names = [f"r{slot}", *(f"louver_c{i}" for i in range(len(remote.outputs)))]
@@ -139,6 +147,13 @@ class Reader:
             elif not _same(numbers, reply.column(f"r{slot}")):
                 raise _missing(self._table_label(remote), len(numbers), reply.num_rows)
         return opened.append_column(ROW_ID, reply.column(f"r{slot}"))
+
+    def _replied(
+        self, remote: RemoteQuery, statement: Statement, numbers: pa.Array | None
+    ) -> pa.Table:
+        if numbers is not None:
+            return self.parts.engine.query(statement)
+        return replied(self.parts.engine, remote, statement, self.tables)
 
     def _passing(self, lookup: Lookup, rows: pa.Table) -> pa.Table:
         """The rows that a condition may be true of: all of them where it fails."""

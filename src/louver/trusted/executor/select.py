@@ -49,7 +49,9 @@ from louver.trusted.planner.write.reads import Reads
 Home = tuple[str, str]
 Rows = tuple[list[tuple[str, str]], pa.Table]
 MOST_ROWS = 2_048
-"""Rows that are read as they came; DuckDB knows more of those in a table, such as their order."""
+"""Up to so many rows are read as they came where they are taken row by row, and more where they are
+taken together: DuckDB knows more of those in a table, such as how many there are.
+"""
 _NO_TYPE = "42704"
 _OPENED = re.compile(r"SELECT ((?:louver_c\d+(?:, )?)+) FROM louver_rows")
 
@@ -264,15 +266,16 @@ def _finished(context: Context, plan: Plan, ready: Bound, answers: Answers) -> p
     rows as they came where nothing else is read, in the workspace otherwise.
     """
     local = context.local
-    if plan.alone and len(answers) == 1 and not any(map(exact.may_change, plan.types)):
+    if plan.once and len(answers) == 1 and not any(map(exact.may_change, plan.types)):
         ((columns, rows),) = answers.values()
-        opened = as_opened(context, plan, ready, rows)
+        opened = as_opened(context, plan, ready, rows) if plan.alone else None
         if opened is not None:
             return opened
-        if rows.num_rows <= MOST_ROWS:
+        many = rows.num_rows > MOST_ROWS
+        if not many if plan.alone else many and not local.dialect.reads_off:
             try:
                 home = ready.home_sql, ready.home_parameters
-                return local.finish_over(plan.alone, columns, rows, *home, plan.types)
+                return local.finish_over(plan.once, columns, rows, *home, plan.types)
             except (errors.Error, pa.ArrowException):
                 # The text may name its table in a way that only a table has, or DuckDB not read
                 # such a stream; if it is wrong, the message is to be about the user's own text.

@@ -24,6 +24,7 @@ from louver.trusted.executor.storage import (
     Request,
     complete,
     in_one_state,
+    replied,
     translate_reply_errors,
 )
 from louver.trusted.planner import postcondition
@@ -168,7 +169,7 @@ class ServerStorage:
 
         def asked() -> pa.Table:
             with clock.step("server"), translate_reply_errors():
-                reply = parts.engine.query(statement)
+                reply = replied(parts.engine, remote, statement, tables)
             with clock.step("open"), translate_reply_errors():
                 field = parts.local.arrow_field
                 opened = parts.columns.open(remote, tables, reply, literals, field)

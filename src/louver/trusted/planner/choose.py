@@ -59,7 +59,8 @@ def stored(name: str, source: Source, column_name: str) -> Output:
         node = StoredColumn(source.server_alias, source.backend.quote(column.stored["plain"]))
         return Output(name, "plain", column.type, node)
     node = StoredColumn(source.server_alias, read_from(column))
-    return Output(name, SEALED, column.type, node, slot=source.slot, column=column.id)
+    tiled = source.table.has_in_tiles(read_from(column))
+    return Output(name, SEALED, column.type, node, slot=source.slot, column=column.id, tiled=tiled)
 
 
 def note_reads(remote: RemoteQuery, scope: Scope) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from louver.trusted.backends.backend import Costs
-from louver.trusted.planner.ir import RemoteQuery
+from louver.trusted.planner.ir import Output, RemoteQuery
 from louver.trusted.planner.sql.scope import Scope
 from louver.trusted.vault import bounds
 from louver.trusted.vault.catalog import Column, Table
@@ -28,6 +28,11 @@ OPEN_S = 2e-7
 """To open one sealed value locally (bench: five million a second and core)."""
 SEALED_BYTES = 29
 """What sealing adds to a value: version, nonce and tag."""
+TILED_BYTES, TILED_OPEN_S = 4, 4e-9
+"""The same of a value in a tile, whose numbers are packed and texts compressed (bench: tiles)."""
+_TILE_ROWS = 1024
+DECIDE_S = 5e-8
+"""To decide a condition on one row locally."""
 NUMBER_BYTES = 8
 """A row number on the way to the server."""
 LEAST_ROWS = 1_000
@@ -55,20 +60,38 @@ def row_bytes(remote: RemoteQuery) -> int:
     for out in remote.outputs:
         if out.kind == "plain":
             total += 8 if has_fixed_length(out.type) else 24
+        elif out.tiled:
+            total += _tiled_bytes(out)
         elif out.kind != "absent":
             total += SEALED_BYTES + (8 if has_fixed_length(out.type) else 32)
     return total
 
 
+def _tiled_bytes(out: Output) -> int:
+    return TILED_BYTES if has_fixed_length(out.type) else 4 * TILED_BYTES
+
+
+def opening_s(remote: RemoteQuery) -> float:
+    """To open one row of an answer."""
+    return sum(
+        TILED_OPEN_S if out.tiled else OPEN_S
+        for out in remote.outputs
+        if out.kind not in ("plain", "absent", "raw")
+    )
+
+
 def seconds(remote: RemoteQuery, rows: float, link: Link) -> float:
     """To fetch and open an answer of so many rows."""
-    opened = sum(out.kind not in ("plain", "absent") for out in remote.outputs)
-    return link.seconds(rows * row_bytes(remote)) + rows * opened * OPEN_S
+    return link.seconds(rows * row_bytes(remote)) + rows * opening_s(remote)
 
 
-def by_number_s(remote: RemoteQuery, rows: float, link: Link, costs: Costs) -> float:
-    """To have a server find so many rows by their numbers, to fetch and to open them."""
-    sent_s = link.seconds(rows * NUMBER_BYTES, 0)
+def by_number_s(remote: RemoteQuery, rows: float, of: float, link: Link, costs: Costs) -> float:
+    """To have a server find so many rows of all by their numbers, to fetch and to open them: of
+    what is in tiles, each tile that has one of them.
+    """
+    tiled = sum(map(_tiled_bytes, (out for out in remote.outputs if out.tiled)))
+    met = of * (1 - (1 - min(rows / of, 1.0)) ** _TILE_ROWS) if of else rows
+    sent_s = link.seconds(rows * NUMBER_BYTES + max(met - rows, 0.0) * tiled, 0)
     return seconds(remote, rows, link) + sent_s + rows * costs.number_s
 
 
@@ -76,7 +99,7 @@ def looks_up(rest: RemoteQuery, rows: float, matches: float, link: Link, costs: 
     """Whether it pays to read other columns after those of a condition, of the ``matches`` that are
     expected among all rows.
     """
-    number_s = by_number_s(rest, matches, link, costs)
+    number_s = by_number_s(rest, matches, rows, link, costs) + rows * DECIDE_S
     return number_s < seconds(rest, rows, link) - link.seconds(0)
 
 

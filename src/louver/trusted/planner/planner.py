@@ -146,12 +146,14 @@ class Planner:
             plan = self._scans(
                 text, written, tree, tokens, shape, values, resolver, catalog, settings
             )
+        once, by_row = table_scans.alone(plan, written.tree, views=bool(resolver.views))
         plan = replace(
             plan,
             names=tuple(names),
             types=tuple(type_ for _, type_ in described),
             fixed=fixed_literals(own, shape, names) + fixed_texts(own, shape, values),
-            alone=table_scans.alone(plan, written.tree, views=bool(resolver.views)),
+            alone=once if by_row else "",
+            once=once,
         )
         plan = replace(plan, columns=table_scans.projected(plan, written.tree))
         self._require_allowed(plan, catalog)

@@ -128,6 +128,10 @@ class Table:
         """No more rows than these can there be."""
         return self.row_count if self.counted else MOST_ROWS
 
+    def has_in_tiles(self, stored: str) -> bool:
+        """Whether values of a stored column may be in tiles."""
+        return bool(self.tiles) and stored in self.tile_columns
+
     @property
     def local_name(self) -> str:
         """The table's quoted name in the local engine; on the server see `Backend.table`."""

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor.tiles.reading import Fetched, Numbers, Tiles, is_tiled, others, without
+from louver.trusted.executor.tiles.reading import Fetched, Numbers, Tiles, others, without
 from louver.trusted.planner.ir import SEALED, RemoteQuery
 from louver.trusted.planner.render import answer_name
-from louver.trusted.vault import schemes
+from louver.trusted.vault import scheme, schemes
 from louver.trusted.vault.arrays import joined
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.key_source import KeySource
@@ -47,7 +47,7 @@ def fetched(
             continue
         table = tables[remote.table_of(output.slot)]
         column = next(c for c in table.columns if c.id == output.column)
-        if not is_tiled(table, column):
+        if not table.has_in_tiles(scheme.read_from(column)):
             continue
         values, ids = joined(answer.column(answer_name(output.name, remote))), row_ids[output.slot]
         own = outside(values)
@@ -68,7 +68,7 @@ def copies(
 ) -> pa.Array:  # fmt: skip
     """Sealed copies of rows opened, of a table with tiles, which are at hand or to be fetched."""
     own = keys, table, column
-    if not is_tiled(table, column):
+    if not table.has_in_tiles(scheme.read_from(column)):
         return schemes.open_copy(*own, values, row_ids, type_)
     alone = outside(values)
     if len(alone) == len(values):
@@ -105,4 +105,6 @@ def outside(values: pa.Array) -> Numbers:
         return np.empty(0, np.int64)
     kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     ends = np.frombuffer(values.buffers()[1], kind)[values.offset :][: len(values) + 1]
-    return np.empty(0, np.int64) if ends[0] == ends[-1] else np.flatnonzero(np.diff(ends))
+    # Those of a load come first.
+    first = int(np.searchsorted(ends, ends[0], side="right")) - 1
+    return np.flatnonzero(np.diff(ends[first:])) + first

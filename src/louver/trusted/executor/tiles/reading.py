@@ -89,13 +89,23 @@ class _Rows:
     tiles: Numbers
     offsets: Numbers
     lost: int | None = None
+    #: what was found out of tiles that start so, with so many rows
+    compared: list[tuple[Numbers, Numbers, bool]] = field(default_factory=list)
 
     def are_all(self, firsts: Numbers, starts: Numbers, counts: Numbers) -> bool:
-        """Whether they are all rows of these tiles, in the order in which these were opened."""
+        """Whether they are all rows of these tiles, in the order in which these were opened;
+        columns of one answer agree in that.
+        """
+        for known, rows, result in self.compared:
+            if np.array_equal(known, starts) and np.array_equal(rows, counts):
+                return result
         total = int(counts.sum())
-        if len(self.ids) != total or not np.all(starts[1:] >= starts[:-1]):
-            return False
-        return bool(np.array_equal(self.ids, np.repeat(firsts - starts, counts) + np.arange(total)))
+        result = len(self.ids) == total and bool(np.all(starts[1:] >= starts[:-1]))
+        if result:
+            ids = np.repeat(firsts - starts, counts) + np.arange(total)
+            result = bool(np.array_equal(self.ids, ids))
+        self.compared.append((starts, counts, result))
+        return result
 
 
 def _located(firsts: Numbers, ids: Numbers) -> _Rows:
@@ -236,11 +246,6 @@ def _spans(row_ids: pa.Array) -> tuple[int, ...] | None:
         else:
             spans += [low, row]
     return tuple(spans) if 0 < len(spans) <= 2 * _MOST_SPANS else None
-
-
-def is_tiled(table: Table, column: Column) -> bool:
-    """Whether values of a column may be in tiles."""
-    return bool(table.tiles) and scheme.read_from(column) in table.tile_columns
 
 
 def without(row_ids: pa.Array, alone: Numbers) -> pa.Array:

@@ -71,8 +71,7 @@ def _of_remote(
     work_s += max(read, default=0.0) * costs.probe_s * (len(read) - 1)
     rows, met = _rows(remote, resolver, servers, shape, [])
     sent = rows * cost.row_bytes(remote)
-    opened = rows * sum(out.kind not in ("plain", "absent", "raw") for out in remote.outputs)
-    seconds = opened * cost.OPEN_S
+    seconds = rows * cost.opening_s(remote)
     named = any(out.summed is not None and out.summed.names_rows for out in remote.outputs)
     if named and met < sum(read):
         # The rows that were added are named one by one, as far as they do not lie together.

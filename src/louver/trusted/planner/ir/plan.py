@@ -23,8 +23,10 @@ class Plan:
     say which tokens (first, last) of the user's own text are replaced locally, and by what.
     ``fixed`` are the numbers of the statement, by position, that the plan holds for only. ``alone``
     is the name by which what runs locally calls the rows of the one answer, where it reads nothing
-    else; "" where it may. ``columns`` are those of the one answer that make the result, where its
-    rows need no more than to be decided again by the codes that they were chosen by.
+    else and takes them row by row; "" where it may do more. ``once`` is the same where it may take
+    several together, but reads them once. ``columns`` are those of the one answer that make the
+    result, where its rows need no more than to be decided again by the codes that they were chosen
+    by.
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Plan:
     fixed: tuple[tuple[int, str], ...] = ()
     reads_secret: bool = False
     alone: str = ""
+    once: str = ""
     columns: tuple[str, ...] = ()
 
 

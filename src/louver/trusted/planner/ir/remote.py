@@ -36,6 +36,7 @@ class Output:
     ``summed`` (a sum that a scheme opens, from the outputs named in ``parts``), ``average`` (the
     quotient of the outputs named in ``parts``), ``raw`` (a part of another one), ``absent``
     (nothing is asked for: the query does not read the column). ``type`` is DuckDB's type locally.
+    ``tiled`` tells that values may be in tiles.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Output:
     parts: tuple[str, ...] = ()
     row: Node | None = None
     summed: Summed | None = None
+    tiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,9 @@ _PLAIN = {"expressions", "from_", "where"}
 #: What reads something else, or gives rows in an order that depends on how they are held.
 _BESIDE = (
     exp.Query, exp.With, exp.Join, exp.Lateral, exp.Unnest, exp.TableSample, exp.Pivot,
-    exp.AggFunc, exp.Group, exp.Distinct, exp.Window, exp.Qualify,
 )  # fmt: skip
+#: What looks at several rows at a time.
+_TOGETHER = (exp.AggFunc, exp.Group, exp.Distinct, exp.Window, exp.Qualify)
 
 
 def plan_scans(
@@ -105,10 +106,17 @@ def plan_scans(
     return Plan(kind, tuple(remotes), "", tuple(leaks), tuple(opens), reads_secret=secret)
 
 
-def alone(plan: Plan, tree: exp.Expr | None, *, views: bool) -> str:
+def alone(plan: Plan, tree: exp.Expr | None, *, views: bool) -> tuple[str, bool]:
     """The name by which what runs locally calls the rows of the one answer, where it reads nothing
-    else and takes them row by row: no table need be made of them. "" where it may do more.
+    else and reads them once: no table need be made of them. "" where it may do more. And whether it
+    takes them row by row.
     """
+    name = _read_once(plan, tree, views=views)
+    by_row = plan.home_sql or tree is None or tree.find(*_TOGETHER) is None
+    return name, bool(name and by_row)
+
+
+def _read_once(plan: Plan, tree: exp.Expr | None, *, views: bool) -> str:
     if len(plan.remotes) != 1:
         return ""
     schema, name = plan.remotes[0].home

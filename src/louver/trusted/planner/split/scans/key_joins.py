@@ -230,7 +230,7 @@ def _read_s(remote: RemoteQuery, link: cost.Link, costs: Costs) -> float:
     first_s = cost.seconds(lookup.first, remote.rows, link)
     if lookup.rest is None:
         return first_s
-    return first_s + cost.by_number_s(lookup.rest, lookup.matches, link, costs)
+    return first_s + cost.by_number_s(lookup.rest, lookup.matches, remote.rows, link, costs)
 
 
 def _looked_at(remote: RemoteQuery) -> float:
