@@ -46,11 +46,12 @@ def _tiled(remote: RemoteQuery, table: Table) -> Sequence[str]:
     """
     if len(remote.sources) != 1 or remote.grouped or remote.order or remote.limit:
         return ()
-    tiled = {c.id for c in table.columns if table.has_in_tiles(scheme.read_from(c))}
+    sealed = [out for out in remote.outputs if out.kind == SEALED and out.row is None]
+    stored = {column.id: column for column in table.columns}
     names = [
-        answer_name(output.name, remote)
-        for output in remote.outputs
-        if output.kind == SEALED and output.row is None and output.column in tiled
+        answer_name(out.name, remote)
+        for out in sealed
+        if table.has_in_tiles(scheme.read_from(stored[out.column]))
     ]
     return names if len(set(names)) == len(names) else ()
 
