@@ -186,7 +186,7 @@ README_MARKS = ("<!-- profiles: measured by `python -m bench profiles` -->", "<!
 MEASURED = FOLDER.parent.parent / "bench" / "results" / "profiles.json"
 CEILINGS_INTRODUCTION = """\
 What one query costs and shows under three ceilings, as `EXPLAIN (LEAKAGE)` prints it
-(`python -m louver.trusted.apps.demo.ceilings`). The table has 20,000 rows; `name` and `salary` may
+(`python -m louver.trusted.apps.demo.ceilings`). The table has 1,500 rows; `name` and `salary` may
 reveal `access`, and `dept` and `born` what is written above each plan. In place of the server's
 random names of columns stand the column and its representation. Lines with `+` are what the server
 would newly learn, lines with `=` what it knows already. [The guide](../guides/ceilings.md) says how

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from louver.trusted.executor import select
 from louver.trusted.vault import tile_forms
 from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
@@ -68,6 +69,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     tile_forms.ROWS = 3 if few else 1 << 40 if none else tile_forms.MOST_ROWS
     # How far a few values compress is told by no length.
     tile_forms.LEAST_UNIT = 1 << 16 if few else 64
+    # Queries of few rows run both over a table of them and over the rows as they come.
+    select.MOST_ROWS = 4 if few else 2_048
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.Scheduling:

@@ -26,7 +26,7 @@ _TABLE = (
 _ROWS = (
     "INSERT INTO staff SELECT 'employee ' || i, ['sales', 'research', 'legal', 'stock'][1 + i % 4],"
     " DATE '1960-01-01' + CAST((i * 37) % 14000 AS INTEGER), 30000 + (i * 7919) % 50000"
-    " FROM range(20000) r(i)"
+    " FROM range(1500) r(i)"
 )
 
 
