@@ -60,6 +60,26 @@ def insert_rows(
     return f"INSERT INTO {backend.table(table)} ({listed}) SELECT {taken} FROM {rows}"
 
 
+def alone(backend: Backend, table: Table) -> str:
+    """The ids of rows that are in no tile, in order."""
+    copy = backend.quote(table.tile_columns[0])
+    return (
+        f"SELECT row_id FROM {backend.table(table)} WHERE octet_length({copy}) > 0 ORDER BY row_id"
+    )
+
+
+def clear(backend: Backend, table: Table, rows: str) -> str:
+    """Empty strings in place of the sealed copies of rows whose ids are in an Arrow input, and
+    which are in no tile.
+    """
+    blanks = ", ".join(f"{backend.quote(name)} = ''::BLOB" for name in table.tile_columns)
+    copy = backend.quote(table.tile_columns[0])
+    return (
+        f"UPDATE {backend.table(table)} SET {blanks}"
+        f" WHERE row_id IN (SELECT row_id FROM {rows}) AND octet_length({copy}) > 0"
+    )
+
+
 def firsts(backend: Backend, table: Table) -> str:
     """The first row ids of all tiles, in order."""
     return f"SELECT {FIRST} FROM {path(backend, table)} ORDER BY {FIRST}"

@@ -33,12 +33,22 @@ def vacuum(
 def checkpoint(
     context: Context, text: lexer.Text, tokens: Sequence[Token], _parameters: list[object]
 ) -> Answer:
-    """[FORCE] CHECKPOINT [database]: the server writes its log into its file."""
+    """[FORCE] CHECKPOINT [database]: rows are folded into tiles, where the server has them, and it
+    writes its log into its file.
+    """
     context.local.statements.require_syntax(text.home)
     if keyword(tokens[-1].text) != "CHECKPOINT":
         context.local.declare(text.home)
-    context.storage.checkpoint()
+    _checkpoint(context)
     return Answer()
+
+
+def _checkpoint(context: Context) -> None:
+    if context.backend.has_tiles and context.state.writable and not context.in_transaction:
+        from louver.trusted.executor.tiles import folding
+
+        folding.fold(context)
+    context.storage.checkpoint()
 
 
 def call(
@@ -50,7 +60,7 @@ def call(
     words = lexer.tokens(text.plain[start:])
     name = fold(words[0].text) if words else ""
     if name in _CHECKPOINTS:
-        context.storage.checkpoint()
+        _checkpoint(context)
         return Answer()
     known = _CALLED | spoken().takes_names | statements.system_names().functions
     macros = {fold(o.name) for o in context.catalog.objects if o.kind == "MACRO"}

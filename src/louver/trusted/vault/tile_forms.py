@@ -91,10 +91,11 @@ def _form(said: list[int]) -> Form:
 
 
 def settle(
-    table: Table, columns: Sequence[Column], values: Sequence[pa.Array]
+    table: Table, columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]
 ) -> tuple[int, dict[str, list[int]]]:
     """The layout for rows that come, whose values are within the columns' bounds: the last one, or
-    a new one where they do not fit it, and what the catalog is to say of that.
+    a new one where they do not fit it, and what the catalog is to say of that. Each array, or part
+    of one, is cut into tiles by itself.
     """
     wanted = [_wanted(column, held) for column, held in zip(columns, values, strict=True)]
     last = last_layout(table)
@@ -145,11 +146,12 @@ def has_no_width(type_: pa.DataType) -> bool:
     ) or pa.types.is_interval(type_)  # fmt: skip
 
 
-def _wanted(column: Column, values: pa.Array) -> tuple[int, int, int]:
+def _wanted(column: Column, values: pa.Array | pa.ChunkedArray) -> tuple[int, int, int]:
     """Kind and numbers of the form that a column's values need."""
     type_ = values.type
     if has_no_width(type_):
-        unit = native.module().tiles.unit(values, LIMIT_BYTES, ROWS)
+        parts = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        unit = max(native.module().tiles.unit(part, LIMIT_BYTES, ROWS) for part in parts)
         return _UNITS, _DIGITS + _step_of(unit), _DIGITS
     kind = _PACKED_NULLS if column.nullable else _PACKED
     low, high = _limits(column, type_)

@@ -6,13 +6,14 @@ string stands there for each copy that is in a tile. What is over is stored row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from louver.trusted.backends import tile_texts
 from louver.trusted.executor.local import arrow_values
+from louver.trusted.executor.state import State
 from louver.trusted.executor.storage import Parts
 from louver.trusted.vault import arrays, scheme, tile_forms
 from louver.trusted.vault.catalog import Column, Table
@@ -64,7 +65,7 @@ def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> None
     """Send rows with consecutive ids whose number fills tiles, and which fit these."""
     columns = tile_forms.tiled(table)
     values = [arrays.stored(rows.column(column.name)) for column in columns]
-    layout = _layout(parts, table, columns, values)
+    layout = begun(parts.state, table, columns, values)
     first, keys = row_ids[0].as_py(), parts.columns.keyring
     tiles: dict[str, pa.Array] = {
         tile_texts.FIRST: pa.arange(first, first + len(row_ids), tile_forms.ROWS)
@@ -83,14 +84,16 @@ def store(parts: Parts, table: Table, rows: pa.Table, row_ids: pa.Array) -> None
     parts.engine.append(tile_texts.path(parts.backend, table), pa.table(tiles))
 
 
-def _layout(parts: Parts, table: Table, columns: list[Column], values: list[pa.Array]) -> int:
+def begun(
+    state: State, table: Table, columns: list[Column], values: Sequence[pa.Array | pa.ChunkedArray]
+) -> int:
     """The layout of rows that come; a new one the catalog knows before they are committed."""
     layout, said = tile_forms.settle(table, columns, values)
     if said:
         if not table.counted:
-            parts.state.growth.hold(table)
-            parts.state.growth.tables.add(table.id)
-            parts.state.catalog.touch()
+            state.growth.hold(table)
+            state.growth.tables.add(table.id)
+            state.catalog.touch()
         table.tiles |= said
     return layout
 
