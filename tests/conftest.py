@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from louver.trusted.executor import select
+from louver.trusted.executor.tiles import asking
 from louver.trusted.vault import tile_forms
 from tests import durations, scheduling, shared
 from tests.doubles import KeysDouble
@@ -71,6 +72,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     tile_forms.LEAST_UNIT = 1 << 16 if few else 64
     # Queries of few rows run both over a table of them and over the rows as they come.
     select.MOST_ROWS = 4 if few else 2_048
+    asking.LEAST_ROWS = 8 if few else 1_000
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.Scheduling:

@@ -218,8 +218,9 @@ def masked_items(sql: str) -> tuple[frozenset[str | None], bool]:
     if not isinstance(tree, exp.Query):
         return frozenset((None,)), False
     inner = tree.args["from_"].this if tree.args.get("from_") else None
-    if tree.is_star and isinstance(inner, exp.Subquery):
-        tree = inner.this  # a part of a query's rows
+    as_they_are = all(isinstance(item, exp.Star | exp.Column) for item in tree.selects)
+    if as_they_are and isinstance(inner, exp.Subquery):
+        tree = inner.this  # a part of a query's rows or columns
     items = {item.alias_or_name for item in tree.selects if _secret(item)}
     shuffling = (exp.Group, exp.Distinct, exp.Join, exp.In, exp.Exists)
     return frozenset(items), any(_secret(node) for node in tree.find_all(*shuffling))

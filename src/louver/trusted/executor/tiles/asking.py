@@ -25,6 +25,9 @@ from louver.trusted.vault.catalog import Table
 from louver.untrusted.engines.engine import Engine
 from louver.wire.messages import Statement
 
+LEAST_ROWS = 1_000
+"""An answer of which fewer rows are expected is asked for at once."""
+
 
 def answer(engine: Engine, remote: RemoteQuery, statement: Statement, table: Table) -> pa.Table:
     """The answer to a query of rows of one table, with all of its columns."""
@@ -41,10 +44,12 @@ def answer(engine: Engine, remote: RemoteQuery, statement: Statement, table: Tab
 
 
 def _tiled(remote: RemoteQuery, table: Table) -> Sequence[str]:
-    """The columns of an answer that may be in tiles, where it is one of rows of this table alone,
-    in whatever order.
+    """The columns of an answer that may be in tiles, where it is one of many rows of this table
+    alone, in whatever order.
     """
     if len(remote.sources) != 1 or remote.grouped or remote.order or remote.limit:
+        return ()
+    if remote.rows < LEAST_ROWS:
         return ()
     sealed = [out for out in remote.outputs if out.kind == SEALED and out.row is None]
     stored = {column.id: column for column in table.columns}
