@@ -15,7 +15,7 @@ import pytest
 from louver import errors
 from louver.trusted.backends import tile_texts
 from louver.trusted.client.dbapi import Connection
-from louver.trusted.executor.tiles import folding
+from louver.trusted.executor import folding
 from louver.trusted.vault import tile_forms
 from louver.wire.messages import Statement
 from tests.executor.test_tiles_of_tables import _ATTACKS, TYPES, tiles

@@ -27,7 +27,6 @@ from louver.trusted.executor.storage import (
     ROW_ID,
     Parts,
     different,
-    replied,
     translate_reply_errors,
 )
 from louver.trusted.planner import cost, postcondition
@@ -60,14 +59,15 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads what one look-up asks for: ``bind`` makes a statement of a remote query, ``complete``
-    checks a reply that is to hold all rows.
+    """Reads what one look-up asks for: ``bind`` makes a statement of a remote query, ``ask`` has it
+    answered, ``complete`` checks a reply that is to hold all rows.
     """
 
     parts: Parts
     tables: Tables
     literals: Sequence[str]
     bind: Callable[[RemoteQuery], Statement]
+    ask: Callable[[RemoteQuery, Statement], pa.Table]
     complete: Callable[[RemoteQuery, Tables, pa.Table], None]
 
     def steps(self, lookup: Lookup) -> Steps:
@@ -153,7 +153,7 @@ class Reader:
     ) -> pa.Table:
         if numbers is not None:
             return self.parts.engine.query(statement)
-        return replied(self.parts.engine, remote, statement, self.tables)
+        return self.ask(remote, statement)
 
     def _passing(self, lookup: Lookup, rows: pa.Table) -> pa.Table:
         """The rows that a condition may be true of: all of them where it fails."""

@@ -45,7 +45,7 @@ def checkpoint(
 
 def _checkpoint(context: Context) -> None:
     if context.backend.has_tiles and context.state.writable and not context.in_transaction:
-        from louver.trusted.executor.tiles import folding
+        from louver.trusted.executor import folding
 
         folding.fold(context)
     context.storage.checkpoint()

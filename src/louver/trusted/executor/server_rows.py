@@ -66,7 +66,7 @@ def _beside_tiles(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> It
     """What is over at the end of rows that were stored in tiles; or all from where these do not fit
     any more.
     """
-    from louver.trusted.executor.tiles import writing as tiled
+    from louver.trusted.executor import tiled_loads as tiled
 
     source = tiled.chunks(batches)
     for rows in source:

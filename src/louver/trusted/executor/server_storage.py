@@ -24,7 +24,6 @@ from louver.trusted.executor.storage import (
     Request,
     complete,
     in_one_state,
-    replied,
     translate_reply_errors,
 )
 from louver.trusted.planner import postcondition
@@ -33,6 +32,7 @@ from louver.trusted.planner.render import remote_text, slots_of
 from louver.trusted.vault import stored_types
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.scheme import has_shares
+from louver.untrusted.engines.engine import Engine
 from louver.wire.messages import Constant, Statement
 
 if TYPE_CHECKING:
@@ -167,16 +167,16 @@ class ServerStorage:
             raise errors.make("internal", detail="a server received an unknown request")
         statement = request
 
-        def asked() -> pa.Table:
+        def rows() -> pa.Table:
             with clock.step("server"), translate_reply_errors():
-                reply = replied(parts.engine, remote, statement, tables)
+                reply = _replied(parts.engine, remote, statement, tables)
             with clock.step("open"), translate_reply_errors():
                 field = parts.local.arrow_field
                 opened = parts.columns.open(remote, tables, reply, literals, field)
                 complete(remote, tables, reply)
             return opened
 
-        return in_one_state(parts.engine, tables.values(), asked)
+        return in_one_state(parts.engine, tables.values(), rows)
 
     def stream(
         self, remote: RemoteQuery, request: Request, literals: Sequence[str]
@@ -250,6 +250,18 @@ class ServerStorage:
             self._parts.engine.run(Statement(sql, kind="ddl"))
 
 
+def _replied(
+    engine: Engine, remote: RemoteQuery, statement: Statement, tables: Tables
+) -> pa.Table:  # fmt: skip
+    """What a server answers to a query, which has tiles or not."""
+    table = tables[remote.sources[0].table]
+    if not table.tiles:
+        return engine.query(statement)
+    from louver.trusted.executor.tiles import asking
+
+    return asking.answer(engine, remote, statement, table)
+
+
 class Printed(WeakKeyDictionary[RemoteQuery, dict[bool, Template]]):
     """The printed forms of queries: with what the server has stored for them, and without. They go
     with the plan; who has the server store more must drop them.
@@ -268,8 +280,9 @@ def _lookups(parts: Parts, remote: RemoteQuery, literals: Sequence[str]) -> look
 
     tables = _tables(parts, remote)
     return lookups.Reader(
-        parts, tables, literals, lambda step: _bound(parts, step, tables, literals), complete
-    )
+        parts, tables, literals, lambda step: _bound(parts, step, tables, literals),
+        lambda step, statement: _replied(parts.engine, step, statement, tables), complete,
+    )  # fmt: skip
 
 
 def _binder(parts: Parts, literals: Sequence[str]) -> keys_read.Bind:

@@ -27,7 +27,6 @@ from louver.trusted.planner.operators import keys
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.pin import Pin
 from louver.untrusted.engines.engine import Engine
-from louver.wire.messages import Statement
 
 ROW_ID = "louver_row_id"
 """The column of row numbers among opened rows."""
@@ -345,18 +344,6 @@ def _each_once(remote: RemoteQuery, table: Table, reply: pa.Table) -> None:
         raise errors.make("row.repeated", table=table.label, row=row)
     if most is not None and reply.num_rows > most:
         raise errors.make("row.repeated", table=table.label, row="?")
-
-
-def replied(
-    engine: Engine, remote: RemoteQuery, statement: Statement, tables: Tables
-) -> pa.Table:  # fmt: skip
-    """What a server answers to a query, which has tiles or not."""
-    table = tables[remote.sources[0].table]
-    if not table.tiles:
-        return engine.query(statement)
-    from louver.trusted.executor.tiles import asking
-
-    return asking.answer(engine, remote, statement, table)
 
 
 _Answer = TypeVar("_Answer")

@@ -46,7 +46,7 @@ SCHEME = Scheme(
         "size",
         "rnd.lengths",
         "the server knows the length of each value of {column} in {table}, in steps of 16 bytes, or"
-        " of 1,024 values together as far as they compress",
+        " of 1,024 compressed together",
         "guessing by length, where lengths differ much",
     ),
     operations={

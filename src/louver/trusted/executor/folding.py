@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.backends import tile_texts
-from louver.trusted.executor import server_scans, transaction
+from louver.trusted.executor import server_scans, tiled_loads, transaction
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.tiles import tables, writing
+from louver.trusted.executor.tiles import tables
 from louver.trusted.executor.tiles.reading import Numbers
 from louver.trusted.vault import arrays, scheme, tile_forms
 from louver.trusted.vault.arrays import joined
@@ -69,7 +69,7 @@ def _fold_table(context: Context, table: Table) -> None:
     if not chosen:
         return
     facts = server_scans.scan_facts(context.backend, table)
-    context.ledger.record(facts, "CHECKPOINT")
+    context.ledger.record(facts, "folding of rows")
     for start in range(0, len(chosen), _TILES):
         part = chosen[start : start + _TILES]
         with transaction.writing_rows(context, table) as catalog:
@@ -115,7 +115,7 @@ def _fold_rows(context: Context, table: Table, groups: Sequence[Numbers]) -> Non
     if not spans:
         return
     cut = [pa.chunked_array([v.slice(at, rows) for _, at, rows in spans]) for v in opened]
-    layout = writing.begun(context.state, table, columns, cut)
+    layout = tiled_loads.begun(context.state, table, columns, cut)
     tiles: dict[str, pa.Array] = {
         tile_texts.FIRST: pa.array([first for first, _, _ in spans], pa.int64()),
         tile_texts.layout_of(table): pa.repeat(pa.scalar(layout, pa.int64()), len(spans)),
