@@ -14,7 +14,15 @@ from sqlglot.tokens import Token
 
 from louver import errors
 from louver.names import keyword
-from louver.trusted.apps.pgproxy import audited, given_values, narrowed, notices, tags, visitors
+from louver.trusted.apps.pgproxy import (
+    audited,
+    binary_records,
+    given_values,
+    narrowed,
+    notices,
+    tags,
+    visitors,
+)
 from louver.trusted.apps.pgproxy.copies import Begun, Copies
 from louver.trusted.apps.pgproxy.described import Describing, Prepared, in_formats, row_type
 from louver.trusted.apps.pgproxy.directed import Directed
@@ -159,7 +167,8 @@ class Client(Copies, Directed):
             given = prepared.in_order(given, self._moments(prepared))
         aborted = self._context.state.aborted
         try:
-            answer = self._session.execute(prepared.sql, given or None)
+            text = binary_records.asked_for(prepared, formats) or prepared.sql
+            answer = self._session.execute(text, given or None)
         finally:
             self._noted(prepared.tokens)
         self._notices += notices.fields_of(self._context, answer.notices)

@@ -23,6 +23,7 @@ from louver.trusted.executor.local.local import (
 from louver.trusted.executor.local.postgres import parameters as values_given
 from louver.trusted.executor.local.postgres import python_values, readable, values
 from louver.trusted.executor.local.postgres.failures import translated
+from louver.trusted.executor.local.postgres.own_caches import OwnCaches
 from louver.trusted.executor.local.postgres.type_names import TypeNames
 from louver.trusted.planner.sql.postgres_types import own_type
 from louver.trusted.vault.catalog import Table
@@ -41,6 +42,7 @@ class PostgresConnection(LocalConnection):
         """Over an open one; ``types`` are those of its database."""
         self.raw = raw
         self._types = types
+        self._caches = OwnCaches(raw)
         #: whether a statement that fails leaves the open transaction as it was before it
         self.is_guarded = False
         #: how many rows were written, some of them twice
@@ -198,6 +200,11 @@ class PostgresConnection(LocalConnection):
             with suppress(*_FAILURES):
                 for text in last:
                     self.raw.run([(text, [])])
+                self.note_undone()
+
+    def note_undone(self) -> None:
+        """See `OwnCaches`."""
+        self._caches.note_undone()
 
     # ------------------------------------------------------------------ rows
 

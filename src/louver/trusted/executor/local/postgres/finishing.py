@@ -34,7 +34,8 @@ _ANALYZED_ROWS = 200
 _SAMPLED_ROWS, _STATISTICS = 3_000, 10
 _WORD = re.compile(r"\w+")
 _DEPENDED_ON = "2BP01"
-_PART = "louver_finish"
+_NO_TABLE = "42P01"
+_PART, _VIEW = "louver_finish", "louver_view"
 Home = tuple[str, str]
 """Schema and name of a table in the workspace."""
 #: Names and types of a table's columns, and its rows.
@@ -100,8 +101,6 @@ def _run(
     answers = {key: _without_domains(workspace, words, answer) for key, answer in answers.items()}
     targets = {key: _target(*key) for key in answers}
     end = [f"RELEASE {_PART}" if within else "COMMIT"] if keeps else _undoing(within)
-    dropped = _dropped(views, targets) if keeps else []
-    last: list[Statement] = [(text, []) for text in (*dropped, *end)]
     limited: list[Statement] = [(text, []) for text in limits]
     steps: list[Statement] = [(f"SAVEPOINT {_PART}" if within else "BEGIN", [])]
     schemas = sorted({schema for schema, _ in answers} - {"", "public"})
@@ -116,11 +115,14 @@ def _run(
             steps.append(few)
     try:
         if is_bound and not many and not views and not is_printed:
+            last = _last(views, targets, end) if keeps else _last((), {}, end)
             with translated(sql):
                 return raw.run([*steps, *limited, (sql, own), *last])[len(steps) + len(limited)]
         with translated():
             raw.run(steps)
-        _fill(workspace, answers, {key: targets[key] for key in many}, views, words)
+        _fill(workspace, answers, {key: targets[key] for key in many}, words)
+        views = _made(workspace, views)
+        last = _last(views, targets, end) if keeps else _last((), {}, end)
         with translated(sql):
             given = _given(workspace, binder, sql, own)
             limited += _indexes(workspace, binder, answers, targets, many, (sql, given))
@@ -131,6 +133,8 @@ def _run(
             if raw.state() != "idle":
                 raw.run([(text, []) for text in _undoing(within)])
         raise
+    finally:
+        workspace.note_undone()
 
 
 def _given(
@@ -149,8 +153,12 @@ def _given(
     return sent(values, own)
 
 
-def _dropped(views: Sequence[HomeObject], targets: Mapping[Home, str]) -> list[str]:
-    """What drops views and tables, and nothing that depends on them: it would be lost with them."""
+def _last(
+    views: Sequence[HomeObject], targets: Mapping[Home, str], end: Sequence[str]
+) -> list[Statement]:
+    """What drops views and tables, and nothing that depends on them: it would be lost with them.
+    Then the end.
+    """
     texts = []
     for view in reversed(views):
         # Of several functions of a name each has its arguments in it.
@@ -158,17 +166,17 @@ def _dropped(views: Sequence[HomeObject], targets: Mapping[Home, str]) -> list[s
         kind = "VIEW" if view.kind == "VIEW" else "ROUTINE"
         schema = "pg_temp" if view.temporary else quoted(view.schema or "public")
         texts.append(f"DROP {kind} {schema}.{name}")
-    return [*texts, *(f"DROP TABLE {target}" for target in targets.values())]
+    texts += [f"DROP TABLE {target}" for target in targets.values()]
+    return [(text, []) for text in (*texts, *end)]
 
 
 def _fill(
     workspace: PostgresConnection,
     answers: Answers,
     targets: Mapping[Home, str],
-    views: Sequence[HomeObject],
     words: set[str],
 ) -> None:
-    """Fill tables with many rows, and make the views over all tables."""
+    """Fill tables with many rows."""
     for key, target in targets.items():
         columns, rows = answers[key]
         # What was not read is NULL without being said so in every row.
@@ -179,9 +187,24 @@ def _fill(
             steps: list[Statement] = [(text, []) for text in _analysis(target, rows)]
             with translated():
                 workspace.raw.run(steps)
+
+
+def _made(workspace: PostgresConnection, views: Sequence[HomeObject]) -> list[HomeObject]:
+    """Make the views over all tables. One whose tables were not read is not read either: the text
+    has its name for something else, such as the alias of what the server has computed of it.
+    """
+    results = []
     for view in views:
-        with path_instead(workspace, view.path):
-            workspace.execute(view.sql)
+        with path_instead(workspace, view.path), translated():
+            try:
+                workspace.raw.run([(f"SAVEPOINT {_VIEW}", []), (view.sql, [])])
+            except postgres.ServerError as error:
+                if view.kind != "VIEW" or error.args[0]["code"] != _NO_TABLE:
+                    raise
+                workspace.raw.run([(f"ROLLBACK TO {_VIEW}", [])])
+            else:
+                results.append(view)
+    return results
 
 
 def _is_null(column: pa.ChunkedArray) -> bool:

@@ -13,9 +13,11 @@ from typing import Literal
 
 import pyarrow as pa
 
+from louver import errors
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
 
 Kind = Literal["plain", "array", "record", "range", "multirange"]
+_RECORD, _RECORDS, _FIRST_OF_USERS = 2249, 2287, 16_384
 _EMPTY, _NO_LOWER, _NO_UPPER = 0x01, 0x08, 0x10
 _FORM = """
 SELECT CASE WHEN t.typcategory = 'A' AND t.typlen = -1 AND t.typelem <> 0 THEN 'array'
@@ -79,6 +81,28 @@ class Forms:
             None if value is None else _renumbered(value, form) for value in array.to_pylist()
         )
         return pa.array(list(values), pa.binary())
+
+
+def require_known(records: pa.Array) -> None:
+    """Raise for records without a type, in binary form, that have values of users' types in them:
+    nobody says what clients know their numbers as.
+    """
+    for value in records.to_pylist():
+        if value is not None:
+            _require_known(value)
+
+
+def _require_known(record: bytes) -> None:
+    (count,) = struct.unpack_from(">i", record)
+    at = 4
+    for _ in range(count):
+        type_, length = struct.unpack_from(">Ii", record, at)
+        at += 8
+        if type_ >= _FIRST_OF_USERS or type_ == _RECORDS:
+            raise errors.make("postgres.refused", statement="The binary form of such a record")
+        if type_ == _RECORD and length >= 0:
+            _require_known(record[at : at + length])
+        at += max(length, 0)
 
 
 def _renumbered(data: bytes, form: Form) -> bytes:

@@ -73,7 +73,7 @@ LEFT = "SELECT oprleft FROM pg_operator WHERE oid = ANY($1::oid[])"
 NAME = "louver_body"
 BODY = (
     "SELECT pg_get_function_sqlbody(oid) FROM pg_proc WHERE proname = $1"
-    " AND pronamespace = pg_my_temp_schema()"
+    " AND pronamespace = 'pg_catalog'::regnamespace"
 )
 _BEGIN, _END = "BEGIN ATOMIC", "END"
 

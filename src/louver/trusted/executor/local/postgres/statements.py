@@ -238,6 +238,9 @@ class PostgresStatements(Statements):
     def tree(self, sql: str, types: Sequence[int] | None = None) -> str:
         """The tree of a statement: as the body of a function that is gone again. Its parameters are
         the function's; they have ``types`` where the text is one that was printed.
+
+        The function is among PostgreSQL's own: a schema of temporary ones would be new each time,
+        and the session would remember something of each.
         """
         body = passed.NAME if types is None else _PRINTED
         if types is None:
@@ -249,12 +252,12 @@ class PostgresStatements(Statements):
             sql = lexer.filled(sql, {str(n): f"NULL::{name}" for n, name in enumerate(names, 1)})
             names = []
         self.binder.execute(
-            f"CREATE FUNCTION pg_temp.{body}({', '.join(names)}) RETURNS void LANGUAGE sql"
+            f"CREATE FUNCTION pg_catalog.{body}({', '.join(names)}) RETURNS void LANGUAGE sql"
             f" BEGIN ATOMIC\n{sql}\n; END"
         )
         rows = self.binder.fetchall(
             "SELECT prosqlbody::text FROM pg_proc WHERE proname = $1"
-            " AND pronamespace = pg_my_temp_schema()", [body]
+            " AND pronamespace = 'pg_catalog'::regnamespace", [body]
         )  # fmt: skip
         return str(rows[0][0])
 

@@ -136,7 +136,7 @@ class Wire:
         for column, own in zip(rows.columns, columns, strict=True):
             type_, form = own[3], own[6]
             if form == 1 and type_ in _RECORDS:
-                raise errors.make("postgres.refused", statement="The binary form of a record")
+                self._require_sendable(column)
             if form == 1 or type_ in self._printed_elsewhere():
                 is_number = form == 0 and type_ == values.OID
                 array = column.combine_chunks() if is_number else values.sent(column, type_)
@@ -147,6 +147,14 @@ class Wire:
                     continue
             results.append((pa.array(self._texts(column), pa.string()), True))
         return results
+
+    @staticmethod
+    def _require_sendable(records: pa.ChunkedArray) -> None:
+        from louver.trusted.executor.local.postgres import numbered
+
+        if not pa.types.is_binary(records.type):
+            raise errors.make("postgres.refused", statement="The binary form of a record")
+        numbered.require_known(records.combine_chunks())
 
     def _numbered(self, array: pa.Array, type_: int) -> pa.Array:
         """Values of a type of users' in binary form, with the numbers that clients know."""
