@@ -86,3 +86,21 @@ def test_functions_that_do_more_than_compute(twin: PostgresTwin, body: str) -> N
         twin.louver.execute("SELECT tried()")
     assert raised.value.code == "postgres.refused"
     twin.louver.execute("ROLLBACK")
+
+
+def test_arguments_may_be_named_by_their_numbers_in_bodies_without_quotes(
+    twin: PostgresTwin,
+) -> None:
+    _all(
+        twin,
+        "CREATE FUNCTION less(a int, b int) RETURNS int LANGUAGE sql RETURN a - $2",
+        "CREATE FUNCTION last(a int, b int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT $2;"
+        " SELECT CASE WHEN $1 > $2 THEN a END; END",
+        "CREATE FUNCTION times(int, int) RETURNS int LANGUAGE sql RETURN $1 * $2",
+        "SELECT less(5, 2), last(5, 2), last(1, 2), times(2, 3)",
+        "CREATE OR REPLACE FUNCTION less(a int, b int) RETURNS int LANGUAGE sql RETURN $2 - a",
+        "SELECT less(5, 2)",
+        "DROP FUNCTION less, last, times",
+    )
+    sql = "CREATE FUNCTION more(a int) RETURNS int LANGUAGE sql RETURN $2"
+    assert not twin.differs(sql)

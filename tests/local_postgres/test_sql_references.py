@@ -57,7 +57,10 @@ def test_rows_of_one_statement_may_refer_to_each_other(twin: PostgresTwin) -> No
     "ALTER TABLE pair ADD UNIQUE NULLS NOT DISTINCT (a)",
     "ALTER TABLE pair ADD UNIQUE (b) DEFERRABLE",
     "CREATE TABLE no (a integer ENC, b integer ENC, FOREIGN KEY (a, b) REFERENCES pair MATCH FULL)",
-    "CREATE TABLE pg_temp.no (a integer)",
+    "CREATE TABLE pg_temp.no (a integer)", "ALTER TABLE pair ADD NOT NULL t NOT VALID",
+    "ALTER TABLE pair ADD CHECK (a > 0) NOT ENFORCED",
+    "CREATE TABLE no (a integer ENC, CHECK (a > 0) NOT ENFORCED)",
+    "CREATE TABLE no (a integer ENC, b integer, FOREIGN KEY (a, b) REFERENCES pair NOT ENFORCED)",
 ])  # fmt: skip
 def test_forms_that_would_not_be_kept_are_refused(twin: PostgresTwin, sql: str) -> None:
     twin.on_louver(

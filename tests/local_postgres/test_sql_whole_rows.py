@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.generated import cases, generator
 from tests.local_postgres.twin import PostgresTwin
 
 
@@ -61,5 +62,31 @@ def test_tables_are_made_of_values_of_composite_types() -> None:
         own = twin.on_louver("CREATE TABLE whole AS SELECT t FROM t")
         assert own.error is not None
         assert own.error.code == "sql.unsupported"
+    finally:
+        twin.close()
+
+
+def test_changes_give_whole_rows_back() -> None:
+    twin, random = PostgresTwin(), generator("whole rows of changes")
+    try:
+        twin.run("CREATE TABLE target (id int ENC PRIMARY KEY, n int ENC)")
+        twin.run("CREATE TABLE source (id int ENC, n int ENC)")
+        twin.run("INSERT INTO source SELECT i, i * 10 FROM generate_series(1, 6) AS i")
+        twin.run("INSERT INTO target SELECT i, i FROM generate_series(3, 8) AS i")
+        for number in range(cases(30)):
+            rows = random.choice(("old", "new", "old, new", "t", "t, new, t.*"))
+            sql = random.choice((
+                f"UPDATE target AS t SET n = n + 1 WHERE id < 6 RETURNING {rows}",
+                f"INSERT INTO target AS t VALUES ({number}, 1) ON CONFLICT (id) DO UPDATE"
+                f" SET n = excluded.n + t.n RETURNING {rows}",
+                f"DELETE FROM target AS t WHERE id = {number % 9} RETURNING {rows}",
+                "UPDATE target AS t SET n = s.n FROM source AS s WHERE s.id = t.id"
+                f" RETURNING s, {rows}",
+                "MERGE INTO target AS t USING source AS s ON s.id = t.id WHEN MATCHED THEN"
+                " UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.n)"
+                f" RETURNING merge_action(), s, {rows}",
+            ))  # fmt: skip
+            twin.run(sql)
+            twin.run("SELECT * FROM target")
     finally:
         twin.close()

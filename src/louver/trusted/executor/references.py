@@ -20,6 +20,7 @@ from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.vault.catalog import Table
 from louver.trusted.vault.facts import Fact, fact, named, table_name
 from louver.trusted.vault.scheme import may_meet
+from louver.trusted.vault.types import code_domain
 
 MOST_LOOKED_UP = 2_048
 """Keys of one statement that are looked up; for more the columns of the key are read."""
@@ -139,10 +140,14 @@ def searches(context: Context, table: Table) -> Iterator[tuple[Table, Sequence[s
 
 
 def _tag(table: Table, foreign: ForeignKey, parent: Table) -> str:
-    """The column of tags that parents are looked up in; "" where they are not."""
-    if not links(table, foreign, parent):
+    """The column of tags that parents are looked up in; "" where they are not: values of other
+    types that are equal, such as numbers with more digits, have other tags.
+    """
+    own, others = named(table, foreign.columns), named(parent, foreign.parent_columns)
+    alike = [code_domain(column.type) for column in own] == [code_domain(c.type) for c in others]
+    if not (alike and links(table, foreign, parent)):
         return ""
-    return tag_of(parent, [quoted(c.name) for c in named(parent, foreign.parent_columns)])
+    return tag_of(parent, [quoted(column.name) for column in others])
 
 
 def _linked(table: Table, foreign: ForeignKey, parent: Table) -> list[Fact]:

@@ -180,7 +180,7 @@ def _follow(
     if added:
         known = [other.label for other in catalog.tables.values()]
         require_spelled(context.policy, table.label, (name for name, _ in columns), known)
-    if columns == before and not _given(action):
+    if columns == before and not (_given(action) or postgres_forms.computes_anew(action)):
         if held is not None:
             _tried(context, table, held, said.sql)
         _count_nulls(context, table)

@@ -8,9 +8,11 @@ import pyarrow as pa
 from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import keyword, quoted
-from louver.trusted.executor import storage
+from louver.names import fold, keyword, quoted
+from louver.trusted.executor import constraint_check, storage
 from louver.trusted.executor.context import Context
+from louver.trusted.executor.define import postgres_forms
+from louver.trusted.executor.schema import head
 from louver.trusted.planner.sql.dialect import spoken
 from louver.trusted.planner.write.reads import names_of, tables_named
 from louver.trusted.vault.catalog import Table
@@ -38,18 +40,39 @@ def rehearsed(
     context: Context, table: Table, rows: pa.Table, sql: str, tokens: Sequence[Token]
 ) -> pa.Table:
     """The same before the statement runs on the binder, which has all rules of the table, over the
-    rows of what it refers to from now on.
+    rows of what it refers to from now on, and those of the keys that it writes anew.
     """
     from louver.trusted.executor.local.changed_rows import Filled
 
-    beside = []
+    beside = _around(context, table, postgres_forms.written_anew(tokens[head.read(tokens).end :]))
     if "REFERENCES" in {keyword(token.text) for token in tokens}:
-        beside = [t for t in tables_named(context.catalog, names_of(tokens)) if t.id != table.id]
+        beside += tables_named(context.catalog, names_of(tokens))
+    beside = list({other.id: other for other in beside if other.id != table.id}.values())
     filled = [
         Filled(t.schema, t.name, storage.whole(context.storage, t).drop_columns([storage.ROW_ID]))
         for t in beside
     ]
     return context.local.changed_by(table, rows, sql, filled)
+
+
+def _around(context: Context, table: Table, columns: set[str]) -> list[Table]:
+    """The tables that refer to columns of a table, and those that these refer to."""
+    if not columns:
+        return []
+    known = constraint_check.rules(context, table)
+    results = [
+        constraint_check.parent_of(context, foreign)
+        for foreign in known.foreign
+        if not columns.isdisjoint(map(fold, foreign.columns))
+    ]
+    for position in known.children:
+        child = context.catalog.table(*position)
+        keys = [] if child is None else constraint_check.rules(context, child).foreign
+        for foreign in keys:
+            is_own = constraint_check.parent_of(context, foreign).id == table.id
+            if child and is_own and not columns.isdisjoint(map(fold, foreign.parent_columns)):
+                results.append(child)
+    return results
 
 
 def conformed(context: Context, table: Table, rows: pa.Table) -> pa.Table:

@@ -226,8 +226,38 @@ def _asks_rows(part: Sequence[Token]) -> bool:
         return False
     if words[:1] != ["ALTER"]:
         return True
+    column = _of_column(part)
+    return " ".join(column[:2]) not in _ROWLESS and column[:1] != ["RESTART"]
+
+
+def _of_column(part: Sequence[Token]) -> list[str]:
+    """The words of ALTER COLUMN behind the column's name."""
+    words = [keyword(token.text) for token in part]
     _, at = head.names(part, 2 if words[1:2] == ["COLUMN"] else 1)
-    return " ".join(words[at : at + 2]) not in _ROWLESS and words[at : at + 1] != ["RESTART"]
+    return words[at:]
+
+
+def _altered(action: Sequence[Token]) -> list[Sequence[Token]]:
+    """The actions that alter a column."""
+    return [part for part in actions(action) if part and keyword(part[0].text) == "ALTER"]
+
+
+def computes_anew(action: Sequence[Token]) -> bool:
+    """Whether a generated column gets other values in all rows, though it keeps its type."""
+    if not spoken().prints_objects:
+        return False
+    return any(_of_column(part)[:2] == ["SET", "EXPRESSION"] for part in _altered(action))
+
+
+def written_anew(action: Sequence[Token]) -> set[str]:
+    """The columns, by folded names, that get other values or another type in all rows."""
+    names = set()
+    for part in _altered(action):
+        words = _of_column(part)
+        if words[:1] == ["TYPE"] or words[:2] in (["SET", "DATA"], ["SET", "EXPRESSION"]):
+            name, _ = head.names(part, 2 if keyword(part[1].text) == "COLUMN" else 1)
+            names.add(fold(name[0]))
+    return names
 
 
 def may_rename(action: Sequence[Token]) -> bool:

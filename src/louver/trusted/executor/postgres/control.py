@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot.tokens import Token
 
@@ -100,6 +101,8 @@ def control(
         before = context.state.savepoints[position].states[Characteristics]
         savepoints.release(context, position)
         _again(context, before)
+        cursors.released(context, position)
+        notify.released(context, position)
     return Answer()
 
 
@@ -159,11 +162,11 @@ def set_default(context: Context, modes: Modes, *, local: bool = False) -> None:
     if modes.level == "SERIALIZABLE":
         # Statements outside of a transaction would have to be such transactions too.
         refuse("SERIALIZABLE as the default of a session")
-    wanted = modes.over(context.state.cache(Characteristics).default)
+    own = context.state.cache(Characteristics)
     if not local:
-        take_default(context, wanted)
-    elif context.in_transaction:
-        _apply_default(context, wanted)
+        own.after = modes.over(own.after)
+    if not local or context.in_transaction:
+        _apply_default(context, modes.over(own.default))
 
 
 def take_default(context: Context, modes: Modes) -> None:
@@ -177,9 +180,15 @@ def _apply_default(context: Context, modes: Modes) -> None:
     context.state.only_reads = bool(modes.read_only)
 
 
-def reset_default(context: Context) -> None:
-    """What transactions are becomes what the session began with."""
-    take_default(context, context.state.cache(Characteristics).startup)
+def reset_default(context: Context, field: str | None = None) -> None:
+    """What transactions are, or one field of that, becomes what the session began with."""
+    own = context.state.cache(Characteristics)
+    if field is None:
+        take_default(context, own.startup)
+        return
+    before: dict[str, Any] = {field: getattr(own.startup, field)}
+    own.after = replace(own.after, **before)
+    _apply_default(context, replace(own.default, **before))
 
 
 def start(context: Context, modes: Modes) -> None:

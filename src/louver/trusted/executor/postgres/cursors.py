@@ -326,3 +326,12 @@ def undone_to(context: Context, depth: int) -> None:
         for name, cursor in own.open.items()
         if cursor.depth is None or cursor.depth < depth
     }
+
+
+def released(context: Context, depth: int) -> None:
+    """Of a transaction in which a savepoint that had so many before it is released, cursors that
+    were declared since belong to what is around it.
+    """
+    for cursor in context.state.cache(Cursors).open.values():
+        if cursor.depth is not None:
+            cursor.depth = min(cursor.depth, depth)

@@ -38,8 +38,9 @@ class Channels:
     """What a session listens to, by pseudonyms, and what its open transaction has said."""
 
     names: dict[str, str] = field(default_factory=dict)
-    pending: list[tuple[bool, str]] = field(default_factory=list)
-    #: messages of the open transaction, with the number of savepoints that were there
+    #: LISTEN and UNLISTEN of the open transaction, with the number of savepoints that were there
+    pending: list[tuple[bool, str, int]] = field(default_factory=list)
+    #: its messages, with the same
     sent: dict[tuple[str, str], int] = field(default_factory=dict)
     #: what has arrived and was not read yet, as one before it could not be read
     unread: list[tuple[str, str]] = field(default_factory=list)
@@ -104,7 +105,7 @@ def _later(context: Context, listens: bool, name: str) -> None:
     own = context.state.cache(Channels)
     if context.in_transaction:
         _follow(context, own)
-        own.pending.append((listens, name))
+        own.pending.append((listens, name, len(context.state.savepoints)))
     else:
         _apply(context, engine, own, listens, name)
 
@@ -116,7 +117,7 @@ def _follow(context: Context, own: Channels) -> None:
 
     def end(committed: bool) -> None:
         pending, own.pending, own.sent = own.pending, [], {}
-        for listens, name in pending if committed else ():
+        for listens, name, _ in pending if committed else ():
             _apply(context, _messaging(context), own, listens, name)
 
     context.state.endings.append(end)
@@ -126,6 +127,14 @@ def undone_to(context: Context, savepoints: int) -> None:
     """What was said after a savepoint was not said."""
     own = context.state.cache(Channels)
     own.sent = {said_: depth for said_, depth in own.sent.items() if depth < savepoints}
+    own.pending = [later for later in own.pending if later[2] < savepoints]
+
+
+def released(context: Context, savepoints: int) -> None:
+    """What was said after a savepoint that is released was said before it."""
+    own = context.state.cache(Channels)
+    own.sent = {said_: min(depth, savepoints) for said_, depth in own.sent.items()}
+    own.pending = [(*later[:2], min(later[2], savepoints)) for later in own.pending]
 
 
 def _apply(context: Context, engine: Messaging, own: Channels, listens: bool, name: str) -> None:

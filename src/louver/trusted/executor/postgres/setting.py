@@ -62,6 +62,10 @@ _READING = {"transaction_read_only": False, "default_transaction_read_only": Tru
 _DEFERRING = {"transaction_deferrable": False, "default_transaction_deferrable": True}
 #: What a transaction is given: whether by later ones.
 _MODES = _ISOLATION | _READING | _DEFERRING
+_FIELDS = {
+    "default_transaction_isolation": "level", "default_transaction_read_only": "read_only",
+    "default_transaction_deferrable": "deferrable",
+}  # fmt: skip
 
 
 def change(
@@ -114,6 +118,7 @@ def _to_default(context: Context, name: str, *, local: bool) -> Answer:
     if not local:
         _reset_one(context, name)
         return Answer()
+    _require_reset(name)
     value = given.of(context).startup.get(name)
     if value is None:
         rows = context.local.ask_schema(f"SELECT reset_val FROM pg_settings WHERE name = '{name}'")
@@ -197,9 +202,8 @@ def _reset(context: Context, words: Words) -> None:
         reset_all(context)
         return
     if words.takes("TRANSACTION", "ISOLATION", "LEVEL"):
-        words.ends()
-        return
-    if words.takes("TIME", "ZONE"):
+        name = "transaction_isolation"
+    elif words.takes("TIME", "ZONE"):
         name = "timezone"
     elif words.peek() in ("ROLE", "SESSION"):
         return  # there is no other one
@@ -218,8 +222,15 @@ def _reset(context: Context, words: Words) -> None:
 
 def _reset_one(context: Context, name: str) -> None:
     if name in _MODES:
-        control.reset_default(context)
+        _require_reset(name)
+        control.reset_default(context, _FIELDS[name])
     given.put(context, name, None, local=False)
+
+
+def _require_reset(name: str) -> None:
+    """Raise for what only the open transaction is."""
+    if not _MODES.get(name, True):
+        raise said("0A000", f'parameter "{name}" cannot be reset')
 
 
 def reset_all(context: Context) -> None:

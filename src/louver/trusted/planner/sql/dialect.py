@@ -34,6 +34,10 @@ class Nesting(Protocol):
     def is_open(self) -> bool:
         """Whether a semicolon here ends no statement."""
 
+    @property
+    def is_routine(self) -> bool:
+        """Whether the statement makes a function or a procedure, whose placeholders are its own."""
+
     def read(self, piece: str) -> None:
         """Go on behind a piece beside strings, comments, placeholders and quoted names."""
 

@@ -91,11 +91,13 @@ def _split(sql: str, names: frozenset[str]) -> list[Text]:
 
     def close() -> None:
         nonlocal numbered, nesting
+        is_routine = nesting is not None and nesting.is_routine
         numbered, nesting = 0, dialect.nesting()
         text = "".join(home)
         if _has_words(text):
-            # The placeholders of what is prepared get their values later, by EXECUTE.
-            keys = () if _PREPARE.match(text) else tuple(parameters)
+            # The placeholders of what is prepared get their values later, by EXECUTE; those of a
+            # function are its arguments.
+            keys = () if is_routine or _PREPARE.match(text) else tuple(parameters)
             blanks = dialect.blanks
             ends = text.strip(blanks), "".join(plain).strip(blanks)
             statements.append(Text(*ends, keys, dialect))

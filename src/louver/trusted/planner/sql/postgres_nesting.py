@@ -20,7 +20,8 @@ class PostgresNesting:
     def __init__(self) -> None:
         """At the beginning of a statement."""
         self._brackets = self._bodies = self._words = 0
-        self._is_routine = False
+        #: whether the statement makes a function or a procedure, whose placeholders are arguments
+        self.is_routine = False
         self._first: list[str] = []
 
     @property
@@ -42,8 +43,8 @@ class PostgresNesting:
         if len(self._first) < 4:
             self._first.append(word)
             words = self._first[1:] if self._first[1:3] != ["OR", "REPLACE"] else self._first[3:]
-            self._is_routine = self._first[0] == "CREATE" and words[:1] in ([k] for k in _ROUTINES)
-        if not self._is_routine or self._brackets:
+            self.is_routine = self._first[0] == "CREATE" and words[:1] in ([k] for k in _ROUTINES)
+        if not self.is_routine or self._brackets:
             return
         if word == "BEGIN" or (word == "CASE" and self._bodies):
             self._bodies += 1

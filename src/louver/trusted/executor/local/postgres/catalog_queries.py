@@ -168,6 +168,7 @@ SELECT k.contype::text, {_listed("c.oid", "k.conkey")}, pg_get_constraintdef(k.o
     CASE WHEN k.contype = 'x' THEN 'A constraint with EXCLUDE'
     WHEN to_jsonb(k) ->> 'conperiod' = 'true' THEN 'A key with WITHOUT OVERLAPS or PERIOD'
     WHEN k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN 'FOREIGN KEY with MATCH FULL'
+    WHEN to_jsonb(k) ->> 'conenforced' = 'false' THEN 'A constraint that is NOT ENFORCED'
     WHEN k.contype = 'c' AND pg_get_constraintdef(k.oid) LIKE '% NOT VALID'
         THEN 'A CHECK that is NOT VALID'
     WHEN k.contype = 'c' AND pg_get_constraintdef(k.oid) ~ '\\m(nextval|setval)\\M'
@@ -180,7 +181,9 @@ SELECT k.contype::text, {_listed("c.oid", "k.conkey")}, pg_get_constraintdef(k.o
 WHERE {_IS_TABLE} AND k.contype IN ('p', 'u', 'c', 'f', 'x')
 UNION ALL
 SELECT 'n', length(a.attname::text) || ':' || a.attname, 'NOT NULL', NULL, n.nspname::text, NULL,
-    NULL, NULL, false, NULL, '', false, false
+    NULL, NULL, false, CASE WHEN EXISTS (SELECT 1 FROM pg_constraint AS k WHERE k.conrelid = c.oid
+        AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum] AND NOT k.convalidated)
+        THEN 'NOT NULL that is NOT VALID' END, '', false, false
 {_OF} WHERE {_IS_TABLE} AND a.attnotnull AND NOT a.attisdropped
 """
 REFERENCES = f"""

@@ -365,15 +365,13 @@ class PostgresLocalEngine(PostgresRehearsals):
 
     def python_rows(self, rows: pa.Table) -> list[tuple[Any, ...]]:
         """See `Workspace`; those of psycopg 3. The binder alone has the tables that values of
-        types like `regclass` mean.
+        types like `regclass` mean, and whose rows are values.
         """
-        names = (f.type.type_name for f in rows.schema if isinstance(f.type, pa.OpaqueType))
-        by_binder = not DIALECT.names_objects.isdisjoint(name.removesuffix("[]") for name in names)
-        return (self.binder if by_binder else self.workspace).python_rows(rows)
+        return printed.in_either(self, rows, lambda connection: connection.python_rows(rows))
 
     def texts(self, rows: pa.Table) -> list[tuple[str | None, ...]]:
         """See `Workspace`."""
-        return printed.texts(rows, self.workspace)
+        return printed.in_either(self, rows, lambda connection: printed.texts(rows, connection))
 
     def write_csv(
         self, rows: pa.Table, names: Sequence[str], write: Callable[[bytes], object]

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from louver import errors
 from louver.trusted.executor.local.postgres.connection import PostgresConnection
+from louver.trusted.planner.sql.postgres_dialect import DIALECT
 
+if TYPE_CHECKING:
+    from louver.trusted.executor.local.postgres.engine import PostgresLocalEngine
+
+Done = TypeVar("Done")
+_NO_TYPE = "42704"
 _ROWS = 8_192
 """Rows of CSV that are written at once."""
 _QUOTED = frozenset('",\n\r')
@@ -45,3 +53,20 @@ def _cell(text: str | None) -> str:
     if text and not _QUOTED.intersection(text) and text != "\\.":
         return text
     return '"' + text.replace('"', '""') + '"'
+
+
+def in_either(
+    engine: PostgresLocalEngine, rows: pa.Table, run: Callable[[PostgresConnection], Done]
+) -> Done:
+    """Print rows in the workspace, or in the binder: it alone has the tables that values of types
+    like `regclass` mean, and whose rows are values.
+    """
+    names = (f.type.type_name for f in rows.schema if isinstance(f.type, pa.OpaqueType))
+    if not DIALECT.names_objects.isdisjoint(name.removesuffix("[]") for name in names):
+        return run(engine.binder)
+    try:
+        return run(engine.workspace)
+    except errors.Error as error:
+        if error.sqlstate != _NO_TYPE or not engine.statements.names_row_type(error):
+            raise
+    return run(engine.binder)
