@@ -1,4 +1,4 @@
-"""Records without a type in their binary form: rows of a query's have them as texts, which nobody
+"""Records without a type in their binary form: rows of a query's have them as texts, which no client
 can read back, so that the query is run with what makes that form of them (`numbered`).
 """
 
