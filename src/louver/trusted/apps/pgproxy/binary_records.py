@@ -1,5 +1,5 @@
-"""Records without a type in their binary form: rows of a query's have them as texts, which no client
-can read back, so that the query is run with what makes that form of them (`numbered`).
+"""Records without a type in their binary form: rows of a query's have them as texts, which cannot
+be read back, so that the query is run with what makes that form of them (`numbered`).
 """
 
 from __future__ import annotations

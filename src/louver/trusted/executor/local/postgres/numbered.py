@@ -85,7 +85,7 @@ class Forms:
 
 def require_known(records: pa.Array) -> None:
     """Raise for records without a type, in binary form, that have values of users' types in them:
-    nobody says what clients know their numbers as.
+    what clients know their numbers as is not said.
     """
     for value in records.to_pylist():
         if value is not None:
