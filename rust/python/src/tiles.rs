@@ -4,7 +4,7 @@ use crate::epochs::Epochs;
 use crate::errors::trusted;
 use crate::ffi::{run, to_python, PyArray, PyType};
 use crate::keyring::KeyRing;
-use louver_trusted::tiles::{tile_unit, TileColumn, TileForm, TILE_ROWS};
+use louver_trusted::tiles::{are_all, tile_unit, TileColumn, TileForm, TILE_ROWS};
 use pyo3::prelude::*;
 
 type Id = (u32, u32, u32);
@@ -120,10 +120,18 @@ fn open<'py>(
     Ok((to_python(py, &array, Some(&r#type.0))?, rows))
 }
 
+/// Whether ids are those of all rows of tiles, in order: so many from each of `firsts` on.
+#[pyfunction]
+fn all_rows(py: Python<'_>, ids: PyArray, firsts: PyArray, counts: Vec<u16>) -> bool {
+    let compare = || are_all(&ids.array, &firsts.array, &counts);
+    run(py, [&ids.array], compare)
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ROWS", TILE_ROWS)?;
     module.add_class::<Form>()?;
     module.add_function(wrap_pyfunction!(unit, module)?)?;
+    module.add_function(wrap_pyfunction!(all_rows, module)?)?;
     module.add_function(wrap_pyfunction!(seal, module)?)?;
     module.add_function(wrap_pyfunction!(open, module)?)
 }

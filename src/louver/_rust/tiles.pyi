@@ -43,3 +43,6 @@ def open(
     type: pa.DataType,
     slots: list[int] | None = None,
 ) -> tuple[pa.Array, list[int]]: ...
+def all_rows(
+    ids: pa.Array | pa.ChunkedArray, firsts: pa.Array | pa.ChunkedArray, counts: list[int]
+) -> bool: ...

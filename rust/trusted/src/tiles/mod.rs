@@ -8,6 +8,7 @@ mod form;
 mod frame;
 mod open;
 mod output;
+mod rows;
 pub(crate) mod seal;
 mod strings;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod unstring;
 
 pub use form::TileForm;
 pub use open::Slots;
+pub use rows::are_all;
 
 use crate::epochs::Epochs;
 use crate::error::Result;

@@ -86,12 +86,12 @@ def firsts(backend: Backend, table: Table) -> str:
 
 
 def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = "") -> str:
-    """Columns of all tiles, or of those whose first row ids are in a column of an Arrow input; in
-    the order of these.
+    """Columns of all tiles, or of those whose first row ids are in a column of an Arrow input, in
+    whatever order: to sort them would copy them once more.
     """
     listed = ", ".join((FIRST, layout_of(table), *map(backend.quote, stored)))
     where = f" WHERE {FIRST} IN (SELECT {FIRST} FROM {chosen})" if chosen else ""
-    return f"SELECT {listed} FROM {path(backend, table)}{where} ORDER BY {FIRST}"
+    return f"SELECT {listed} FROM {path(backend, table)}{where}"
 
 
 def read_spans(backend: Backend, table: Table, stored: Sequence[str], count: int) -> str:
@@ -99,7 +99,7 @@ def read_spans(backend: Backend, table: Table, stored: Sequence[str], count: int
     listed = ", ".join((FIRST, layout_of(table), *map(backend.quote, stored)))
     spans = (f"{FIRST} BETWEEN ${2 * at + 1} AND ${2 * at + 2}" for at in range(count))
     where = " OR ".join(spans)
-    return f"SELECT {listed} FROM {path(backend, table)} WHERE {where} ORDER BY {FIRST}"
+    return f"SELECT {listed} FROM {path(backend, table)} WHERE {where}"
 
 
 def last_row(backend: Backend, table: Table) -> str:

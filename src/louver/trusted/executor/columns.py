@@ -205,7 +205,7 @@ class Columns:
                 self._complete[remote] = schema
         slots = [] if remote.grouped else remote.row_slots()
         row_ids = {slot: joined(answer.column(f"r{slot}")) for slot in slots}
-        opened: dict[str, pa.Array] = {}
+        opened: dict[str, pa.Array | pa.ChunkedArray] = {}
         held: dict[int, Fetched] = {}
         if self.tiles is not None and any(table.tiles for table in tables.values()):
             from louver.trusted.executor.tiles.opening import fetched
@@ -223,9 +223,9 @@ class Columns:
 
     def _open(
         self, output: Output, remote: RemoteQuery, tables: Tables, answer: pa.Table,
-        row_ids: dict[int, pa.Array], held: dict[int, Fetched], opened: dict[str, pa.Array],
+        row_ids: dict[int, pa.Array], held: dict[int, Fetched], opened: Mapping[str, pa.Array | pa.ChunkedArray],
         literals: Sequence[str], field_of: FieldOf,
-    ) -> pa.Array:  # fmt: skip
+    ) -> pa.Array | pa.ChunkedArray:  # fmt: skip
         field = field_of(output.type)
         if output.kind == "absent":
             # Of no type, for not every type can be cast to from a number.
@@ -234,14 +234,18 @@ class Columns:
             return server_numbers.quotients(opened[output.parts[0]], opened[output.parts[1]])
         if output.summed is not None:
             return self._open_sum(output, output.summed, remote, tables, answer, field)
-        values = joined(answer.column(answer_name(output.name, remote)))
+        parts = answer.column(answer_name(output.name, remote))
+        if output.kind == SEALED and output.row is None:
+            table, column = _column_of(output, remote, tables)
+            ids, tiles = row_ids[output.slot], held.get(output.slot)
+            if remote.finished and tiles is not None:
+                field = tiles.narrowed(column, field)
+            return self._open_parts(table, column, parts, ids, field, tiles)
+        values = joined(parts)
         if output.kind == "plain":
             return server_numbers.declared(values, field)
         if output.kind == SEALED:
             table, column = _column_of(output, remote, tables)
-            if output.row is None:
-                ids = row_ids[output.slot]
-                return self.open_column(table, column, values, ids, field, held.get(output.slot))
             rows = joined(answer.column(f"{answer_name(output.name, remote)}_r"))
             return self._open_picked(table, column, values, rows, field)
         if output.secret is None:
@@ -298,28 +302,37 @@ class Columns:
         return wrapped(unwrapped(opened), field.type)
 
     def open_column(
-        self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field,
-        held: Fetched | None = None,
-    ) -> pa.Array:  # fmt: skip
+        self, table: Table, column: Column, values: pa.Array, row_ids: pa.Array, field: pa.Field
+    ) -> pa.Array:
         """A sealed column opened; an altered or moved value raises, naming column and row. What is
-        in tiles is read from those that are ``held``, or else fetched.
+        in tiles is fetched.
         """
+        parts = pa.chunked_array([values])
+        opened = self._open_parts(table, column, parts, row_ids, field)
+        return _array(opened)
+
+    def _open_parts(
+        self, table: Table, column: Column, values: pa.ChunkedArray, row_ids: pa.Array,
+        field: pa.Field, held: Fetched | None = None,
+    ) -> pa.Array | pa.ChunkedArray:  # fmt: skip
+        """The same; what is in tiles is read from those that are ``held``, or else fetched."""
         self.opened.add((table.id, column.id))
+        own, type_ = (self, table, column), storage(field.type)
         try:
-            own = self, table, column, values, row_ids, storage(field.type)
             if table.tiles and self.tiles is not None:
                 from louver.trusted.executor.tiles import opening
 
-                opened = opening.copies(*own, held or self.tiles())
+                tiles = held or self.tiles()
+                opened = opening.copies(*own, values, row_ids, type_, tiles)
             else:
-                opened = schemes.open_copy(*own)
+                opened = schemes.open_copy(*own, joined(values), row_ids, type_)
         except errors.VerificationError as error:
             named = re.search(r"\brow(?: id)? (-?\d+)", error.detail)
             row = named[1] if named else "?"
             raise errors.make(
                 "value.tampered", table=table.label, column=column.name, row=row
             ) from None
-        return wrapped(opened, field.type)
+        return opened if type_ == field.type else wrapped(_array(opened), field.type)
 
     def decided_again(
         self, remote: RemoteQuery, tables: Tables, rows: pa.Table, literals: Sequence[str]
@@ -343,6 +356,10 @@ class Columns:
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
         return self.recipes.seal(self, table, rows, row_ids)
+
+
+def _array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return joined(values) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:

@@ -24,9 +24,14 @@ _MANY_ROWS = 2_048
 _MOST_SHARE = 0.5
 #: Types of which equal values are the same to every condition; 0.0 and -0.0 are not.
 _EXACT: tuple[Callable[[pa.DataType], bool], ...] = (
-    pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal128, pa.types.is_date32,
+    pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_date32,
     pa.types.is_timestamp, pa.types.is_string, pa.types.is_binary, pa.types.is_fixed_size_binary,
 )  # fmt: skip
+
+
+def _is_long(type_: pa.DataType) -> bool:
+    """Whether to decide a value may take longer than to find equal ones."""
+    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
 
 
 def passing(
@@ -62,7 +67,7 @@ def _combined(rows: pa.Table) -> tuple[pa.Table, pa.Array] | None:
     """Each combination of values once, and of every row the place of its own; None where these are
     not fewer by far.
     """
-    if rows.num_rows < _MANY_ROWS or not rows.num_columns:
+    if rows.num_rows < _MANY_ROWS or not any(map(_is_long, rows.schema.types)):
         return None
     columns = [unwrapped(column.combine_chunks()) for column in rows.columns]
     if not all(any(is_one(column.type) for is_one in _EXACT) for column in columns):

@@ -156,6 +156,8 @@ class Planner:
             once=once,
         )
         plan = replace(plan, columns=table_scans.projected(plan, written.tree))
+        if not by_row:
+            plan = replace(plan, remotes=tuple(remote.for_engine() for remote in plan.remotes))
         self._require_allowed(plan, catalog)
         self._spent("rewrite", start)
         return plan

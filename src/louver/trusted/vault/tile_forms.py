@@ -78,6 +78,14 @@ def form_of(table: Table, layout: int, column: Column) -> Form | None:
     return None if said is None else _form(said)
 
 
+def is_narrow(table: Table, column: Column) -> bool:
+    """Whether all numbers that tiles of a column may have fit 64 bits."""
+    copy = scheme.read_from(column)
+    said = (said for name, said in table.tiles.items() if name.partition("/")[2] == copy)
+    forms = map(_form, said)
+    return all(f.kind != _UNITS and max(f.first, f.second + 1) <= _DIGITS + 64 for f in forms)
+
+
 def forms(table: Table, layout: int) -> dict[str, Form]:
     """The forms of a layout, by the columns of the table of tiles."""
     named = ((name.partition("/"), said) for name, said in table.tiles.items())

@@ -309,7 +309,7 @@ class DuckDBLocalEngine(DuckDBKept):
         columns: Sequence[tuple[str, str]],
         rows: pa.Table,
     ) -> None:
-        arrow_values.register(self.workspace, incoming, rows)
+        self.workspace.register(incoming, arrow_values.stream(rows))
         try:
             items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
             self.workspace.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")

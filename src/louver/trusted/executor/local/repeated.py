@@ -17,6 +17,9 @@ from louver.trusted.executor.local import arrow_values
 
 MOST = 256
 _ALL = 1 << 62
+MOST_ROWS = 2_048
+"""Rows that a query is remembered for; more take so much longer that parsing it is nothing."""
+_MANY = "louver_incoming"
 MOST_VALUES = 64
 """Values of the rows that stand in the query as values; DuckDB opens a stream sooner than more."""
 #: Arrow types whose Python values DuckDB casts to the column's very same ones.
@@ -70,9 +73,12 @@ class Repeated:
             if few is not None:
                 text = f"WITH {quoted(name)} AS ({few[0]}) {sql}"
                 return self._answer(text, [*parameters, *few[1]])
+        items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
+        if rows.num_rows > MOST_ROWS:
+            return self._once(f"WITH {quoted(name)} AS (SELECT {items} FROM {_MANY}) {sql}", rows,
+                              parameters)
         rows = arrow_values.readable(rows)
         incoming = self._ready(tuple(columns), rows.schema)
-        items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
         # No filter goes through a LIMIT: Arrow would decide it, to which NaN is greater than
         # nothing and some types are unknown.
         fenced = f"SELECT {items} FROM {incoming.reads} LIMIT {_ALL}"
@@ -81,6 +87,17 @@ class Repeated:
             return self._answer(f"WITH {quoted(name)} AS ({fenced}) {sql}", parameters)
         finally:
             incoming.rows = incoming.nothing
+
+    def _once(
+        self, text: str, rows: pa.Table, parameters: Sequence[object] | Mapping[str, object]
+    ) -> tuple[list[tuple[str, str]], pa.Table]:
+        """A query over many rows, which all threads read as a stream that ends with it."""
+        self._connection.register(_MANY, arrow_values.stream(rows))
+        try:
+            done = self._connection.execute(text, parameters or None)
+            return arrow_values.described(done), done.to_arrow_table()
+        finally:
+            self._connection.unregister(_MANY)
 
     def _answer(
         self, text: str, parameters: Sequence[object] | Mapping[str, object]

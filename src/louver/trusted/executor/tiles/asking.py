@@ -66,18 +66,17 @@ def _beside(reply: pa.Table, rest: pa.Table, row: str, table: Table) -> pa.Table
     own = _places(joined(reply.column(row)), joined(rest.column(row)), table)
     count, blank = reply.num_rows, _blank(reply.num_rows)
     at_end = np.array_equal(own, np.arange(count - len(own), count))
-    chosen = np.zeros(count, np.int64)
-    chosen[own] = np.arange(1, len(own) + 1)
+    chosen = np.zeros(0 if at_end else count, np.int64)
+    if not at_end:
+        chosen[own] = np.arange(1, len(own) + 1)
     for name in rest.column_names[1:]:
         values = joined(rest.column(name))
         if pa.types.is_null(values.type) and not len(values):
             values = blank.slice(0, 0)
         if not pa.types.is_binary(values.type):
             raise errors.make("reply.format", detail=f"column {name} is of type {values.type}")
-        if not len(own):
-            column = blank
-        elif at_end:
-            column = pa.concat_arrays([blank.slice(len(own)), values])
+        if at_end:
+            column = pa.chunked_array([blank.slice(len(own)), values])
         else:
             column = pa.concat_arrays([_blank(1), values]).take(pa.array(chosen))
         reply = reply.append_column(name, column)

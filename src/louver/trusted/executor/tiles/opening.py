@@ -49,7 +49,7 @@ def fetched(
         column = next(c for c in table.columns if c.id == output.column)
         if not table.has_in_tiles(scheme.read_from(column)):
             continue
-        values, ids = joined(answer.column(answer_name(output.name, remote))), row_ids[output.slot]
+        values, ids = answer.column(answer_name(output.name, remote)), row_ids[output.slot]
         own = outside(values)
         if len(own) < len(values):
             require_rows(ids, own)
@@ -63,31 +63,43 @@ def fetched(
 
 
 def copies(
-    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array,
+    keys: KeySource, table: Table, column: Column, values: pa.ChunkedArray, row_ids: pa.Array,
     type_: pa.DataType, tiles: Fetched | Tiles,
-) -> pa.Array:  # fmt: skip
+) -> pa.Array | pa.ChunkedArray:  # fmt: skip
     """Sealed copies of rows opened, of a table with tiles, which are at hand or to be fetched."""
     own = keys, table, column
     if not table.has_in_tiles(scheme.read_from(column)):
-        return schemes.open_copy(*own, values, row_ids, type_)
+        return schemes.open_copy(*own, joined(values), row_ids, type_)
     alone = outside(values)
     if len(alone) == len(values):
-        return schemes.open_copy(*own, values, row_ids, type_)
+        return schemes.open_copy(*own, joined(values), row_ids, type_)
     require_rows(row_ids, alone)
     if isinstance(tiles, Tiles):
         tiles = tiles.fetch(table, [column], without(row_ids, alone))
     tiled = tiles.values(column, tiles.rows_of(row_ids, alone), type_)
     if not len(alone):
         return tiled
-    chosen = pa.array(alone)
-    rest = schemes.open_copy(*own, values.take(chosen), row_ids.take(chosen), type_)
-    both = pa.concat_arrays([tiled, rest])
     if alone[0] == len(tiled):
-        return both  # single rows come behind those of the load
+        # Single rows come behind those of the load.
+        rest, ids = joined(values.slice(len(tiled))), row_ids.slice(len(tiled))
+        return pa.chunked_array([tiled, _single(*own, rest, ids, type_)])
+    chosen = pa.array(alone)
+    rest = _single(*own, joined(values.take(chosen)), row_ids.take(chosen), type_)
     places = np.empty(len(values), np.int64)
     places[alone] = np.arange(len(tiled), len(values))
     places[others(alone, len(values))] = np.arange(len(tiled))
-    return both.take(pa.array(places))
+    return pa.concat_arrays([tiled, rest]).take(pa.array(places))
+
+
+def _single(
+    keys: KeySource, table: Table, column: Column, values: pa.Array, row_ids: pa.Array,
+    type_: pa.DataType,
+) -> pa.Array:  # fmt: skip
+    """Values that are in no tile, in the type of those that are."""
+    if not pa.types.is_decimal64(type_):
+        return schemes.open_copy(keys, table, column, values, row_ids, type_)
+    sealed_as = pa.decimal128(type_.precision, type_.scale)
+    return schemes.open_copy(keys, table, column, values, row_ids, sealed_as).cast(type_)
 
 
 def require_rows(row_ids: pa.Array, alone: Numbers) -> None:
@@ -96,8 +108,16 @@ def require_rows(row_ids: pa.Array, alone: Numbers) -> None:
         raise errors.make("reply.format", detail="a value without its row")
 
 
-def outside(values: pa.Array) -> Numbers:
+def outside(values: pa.ChunkedArray) -> Numbers:
     """The positions of sealed copies that do not stand for a value in a tile."""
+    parts, start = list[Numbers](), 0
+    for chunk in values.chunks:
+        parts.append(_outside(chunk) + start)
+        start += len(chunk)
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _outside(values: pa.Array) -> Numbers:
     if values.null_count:
         there = pc.fill_null(pc.not_equal(pc.binary_length(values), 0), True)
         return np.flatnonzero(there.to_numpy(zero_copy_only=False))
@@ -105,6 +125,8 @@ def outside(values: pa.Array) -> Numbers:
         return np.empty(0, np.int64)
     kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     ends = np.frombuffer(values.buffers()[1], kind)[values.offset :][: len(values) + 1]
+    if ends[0] == ends[-1]:
+        return np.empty(0, np.int64)
     # Those of a load come first.
     first = int(np.searchsorted(ends, ends[0], side="right")) - 1
     return np.flatnonzero(np.diff(ends[first:])) + first

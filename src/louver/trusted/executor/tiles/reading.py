@@ -17,7 +17,7 @@ import pyarrow as pa
 from louver import errors
 from louver.trusted.backends import tile_texts
 from louver.trusted.backends.backend import Backend
-from louver.trusted.vault import scheme, tile_forms
+from louver.trusted.vault import native, scheme, tile_forms
 from louver.trusted.vault.arrays import joined
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.keyring import KeyRing
@@ -30,6 +30,7 @@ _WANTED = "louver_wanted"
 _SPARSE = 4
 #: So many rows are looked for by their numbers, in so many places.
 _FEW_IDS, _MOST_SPANS = 64, 4
+_DIGITS_OF_64 = 18
 _MOST_SHARE = 0.5
 """From this share of a table's tiles on, all are asked for."""
 
@@ -75,8 +76,12 @@ class Tiles:
             if not pa.types.is_binary(reply.schema.field(name).type):
                 raise errors.make("reply.format", detail="a tile of another type")
         firsts, layouts = _numbers(reply, 0), _numbers(reply, 1)
+        if not np.all(firsts[1:] > firsts[:-1]):
+            # They mostly are stored in their order.
+            order = np.argsort(firsts)
+            reply, firsts, layouts = reply.take(pa.array(order)), firsts[order], layouts[order]
         if len(firsts) and (firsts[0] < 0 or not np.all(firsts[1:] > firsts[:-1])):
-            raise errors.make("reply.format", detail="tiles that are not in their order")
+            raise errors.make("reply.format", detail="a tile that is there twice")
         sealed = {name: joined(reply.column(name)) for name in stored}
         return Fetched(table, firsts, layouts, sealed, self.keyring())
 
@@ -89,23 +94,6 @@ class _Rows:
     tiles: Numbers
     offsets: Numbers
     lost: int | None = None
-    #: what was found out of tiles that start so, with so many rows
-    compared: list[tuple[Numbers, Numbers, bool]] = field(default_factory=list)
-
-    def are_all(self, firsts: Numbers, starts: Numbers, counts: Numbers) -> bool:
-        """Whether they are all rows of these tiles, in the order in which these were opened;
-        columns of one answer agree in that.
-        """
-        for known, rows, result in self.compared:
-            if np.array_equal(known, starts) and np.array_equal(rows, counts):
-                return result
-        total = int(counts.sum())
-        result = len(self.ids) == total and bool(np.all(starts[1:] >= starts[:-1]))
-        if result:
-            ids = np.repeat(firsts - starts, counts) + np.arange(total)
-            result = bool(np.array_equal(self.ids, ids))
-        self.compared.append((starts, counts, result))
-        return result
 
 
 def _located(firsts: Numbers, ids: Numbers) -> _Rows:
@@ -134,7 +122,20 @@ class Fetched:
     keyring: KeyRing
     #: where rows are that were asked for
     places: list[tuple[pa.Array, _Rows]] = field(default_factory=list)
+    #: which rows were found to be all rows of these tiles or not, of which each has so many
+    compared: list[tuple[pa.Array, list[int], bool]] = field(default_factory=list)
     chosen: list[tuple[pa.Array, Numbers, pa.Array]] = field(default_factory=list)
+
+    def narrowed(self, column: Column, field: pa.Field) -> pa.Field:
+        """A field for values that the local engine takes as they are: decimals of few digits in 8
+        bytes, which DuckDB too has in so many.
+        """
+        type_ = field.type
+        if not pa.types.is_decimal128(type_) or type_.precision > _DIGITS_OF_64:
+            return field
+        if not tile_forms.is_narrow(self.table, column):
+            return field
+        return field.with_type(pa.decimal64(type_.precision, type_.scale))
 
     def rows_of(self, row_ids: pa.Array, alone: Numbers) -> pa.Array:
         """The ids of rows but for those at some positions; one array where columns agree."""
@@ -151,12 +152,15 @@ class Fetched:
 
     def values(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.Array:
         """The values of these rows in a column."""
+        if len(row_ids) * _SPARSE < len(self.firsts) * tile_forms.MOST_ROWS:
+            return self._sparse(column, self._found(column, row_ids), type_)
+        return self._dense(column, row_ids, type_)
+
+    def _found(self, column: Column, row_ids: pa.Array) -> _Rows:
         located = self._rows(row_ids)
         if located.lost is not None:
             raise self._missing(column, located.lost)
-        if len(located.ids) * _SPARSE < len(self.firsts) * tile_forms.MOST_ROWS:
-            return self._sparse(column, located, type_)
-        return self._dense(column, located, type_)
+        return located
 
     def _rows(self, row_ids: pa.Array) -> _Rows:
         """Where rows are; columns of one answer are of the same rows."""
@@ -167,7 +171,18 @@ class Fetched:
         self.places.append((row_ids, located))
         return located
 
-    def _dense(self, column: Column, located: _Rows, type_: pa.DataType) -> pa.Array:
+    def _are_all(self, row_ids: pa.Array, counts: list[int]) -> bool:
+        """Whether rows are all of these tiles, of which each has so many, in their order. Columns
+        of one answer are of the same rows, and agree in that.
+        """
+        for known, rows, told in self.compared:
+            if known is row_ids and rows == counts:
+                return told
+        result: bool = native.module().tiles.all_rows(row_ids, pa.array(self.firsts), counts)
+        self.compared.append((row_ids, counts, result))
+        return result
+
+    def _dense(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.Array:
         """All tiles opened, and of that these rows."""
         parts = list[pa.Array]()
         starts, counts = np.zeros_like(self.firsts), np.zeros_like(self.firsts)
@@ -180,8 +195,16 @@ class Fetched:
             parts.append(values)
             done += len(values)
         opened = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
-        if located.are_all(self.firsts, starts, counts):
+        in_order = bool(np.all(starts[1:] >= starts[:-1]))
+        if in_order and self._are_all(row_ids, counts.tolist()):
             return opened
+        return self._taken(column, row_ids, opened, starts, counts)
+
+    def _taken(
+        self, column: Column, row_ids: pa.Array, opened: pa.Array, starts: Numbers, counts: Numbers
+    ) -> pa.Array:
+        """Rows of opened tiles, of which each begins there and has so many."""
+        located = self._found(column, row_ids)
         outside = located.offsets >= counts[located.tiles]
         if outside.any():
             raise self._missing(column, int(located.ids[outside][0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from louver.trusted.planner.ir.nodes import Node, SharedExpr, Summed, Term, terms_of
 
@@ -113,7 +113,7 @@ class RemoteQuery:
     answer is expected to have: rows, and bytes of each; 0 where nothing is expected. ``probes``
     are keys that are read before. ``filters`` are conditions within aggregates. With a ``lookup``
     the rows are read in its two steps; whether they are may depend on how many there are
-    (``weighed``).
+    (``weighed``). ``finished``: the opened rows go to the local engine, and to no one else.
     """
 
     home: tuple[str, str]
@@ -135,6 +135,7 @@ class RemoteQuery:
     filters: tuple[Node, ...] = ()
     lookup: Lookup | None = None
     weighed: bool = False
+    finished: bool = False
 
     def row_slots(self) -> list[int]:
         """The table occurrences whose row numbers the client needs to open the answer."""
@@ -147,6 +148,14 @@ class RemoteQuery:
         if self.whole_table and not self.grouped:
             needed |= {source.slot for source in self.sources}
         return sorted(needed)
+
+    def for_engine(self) -> RemoteQuery:
+        """The same, `finished`, its steps too."""
+        lookup = self.lookup
+        if lookup is not None:
+            rest = lookup.rest and lookup.rest.for_engine()
+            lookup = replace(lookup, first=lookup.first.for_engine(), rest=rest)
+        return replace(self, finished=True, lookup=lookup)
 
     def table_of(self, slot: int) -> int:
         """The id of the table that an occurrence of FROM is of."""
