@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver import errors
 from louver.names import fold, quoted
@@ -153,9 +154,49 @@ def _cast(
         ) from None
 
 
+#: Arrow types of which DuckDB takes every value as it is.
+_TAKEN: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
+    pa.types.is_binary, pa.types.is_date32, pa.types.is_timestamp,
+)  # fmt: skip
+
+
+def _as_they_are(
+    context: Context, table: Table, known: constraint_check.Rules, batch: pa.Table
+) -> pa.Table | None:
+    """A batch whose rows the table takes as they are; None where the local engine is to say so."""
+    if context.local.dialect.reads_off or known.deciding or known.generated:
+        return None
+    given = {fold(name): batch.column(name) for name in batch.column_names}
+    taken = dict[str, pa.ChunkedArray]()
+    for column in table.columns:
+        values, name = given.get(fold(column.name)), fold(column.name)
+        if values is None or values.type != context.local.arrow_field(column.type).type:
+            return None
+        fits = any(is_one(values.type) for is_one in _TAKEN) or _has_digits(values)
+        if not fits or (name in known.required and values.null_count):
+            return None
+        taken[column.name] = values
+    return pa.table(taken)
+
+
+def _has_digits(values: pa.ChunkedArray) -> bool:
+    """Whether these are decimals of no more digits than their type says."""
+    if not pa.types.is_decimal128(values.type):
+        return False
+    ends = pc.min_max(values)
+    digits = values.type.precision - values.type.scale
+    return all(
+        end.as_py() is None or abs(end.as_py()) < 10**digits for end in (ends["min"], ends["max"])
+    )
+
+
 def _attempt(
     context: Context, table: Table, known: constraint_check.Rules, batch: pa.Table
 ) -> pa.Table:
+    ready = _as_they_are(context, table, known, batch)
+    if ready is not None:
+        return ready
     name = dry_run.stand_in(table) if known.without_foreign else table.local_name
     with constraint_check.rehearsal(context) as connection:
         if known.without_foreign:

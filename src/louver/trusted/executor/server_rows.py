@@ -75,7 +75,7 @@ def _beside_tiles(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> It
         whole = rows.slice(0, tiled.whole(rows))
         if not whole.num_rows or not tiled.fits(table, whole):
             return chain((rows,), source)
-        ids = _numbered(parts, table, whole)
+        ids = parts.row_ids.take(whole.num_rows, parts.state.catalog)
         tiled.store(parts, table, _as_stored(parts, table, whole), ids)
         _added(parts, table, ids)
         if whole.num_rows < rows.num_rows:

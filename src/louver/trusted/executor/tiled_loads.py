@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from louver import arrow_streams
 from louver.trusted.backends import tile_texts
 from louver.trusted.executor.local import arrow_values
 from louver.trusted.executor.state import State
@@ -19,8 +20,9 @@ from louver.trusted.vault import arrays, scheme, tile_forms
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 
-CHUNK_ROWS, CHUNK_BYTES = 128 * tile_forms.MOST_ROWS, 64 << 20
+CHUNK_ROWS, CHUNK_BYTES = 2 * arrow_streams.BATCH_ROWS, 64 << 20
 """Rows that are sealed at a time, and how much they take, so that memory does not grow with a load.
+DuckDB writes those that fill its row groups at once, by two threads, and never again.
 """
 _INPUT = "louver_rows"
 

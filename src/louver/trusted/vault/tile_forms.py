@@ -4,8 +4,9 @@ All columns of a table go into tiles together, under a *layout*: of each column 
 its key and a form. Where values no longer fit their form, a table begins a further layout; its
 earlier tiles are opened by theirs.
 
-What a form says depends on no more of an ENC column's values than its bounds do (`vault.bounds`),
-and for values without fixed length on how far those of a tile compress, in coarse steps.
+What a form says, and how long its tiles are, depends on no more of an ENC column's values than the
+size class of the largest number so far, its sign left aside, and for values without fixed length on
+how far those of a tile compress, in coarse steps.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.vault import native, scheme, schemes
 from louver.trusted.vault.catalog import Column, Table
+from louver.trusted.vault.types import shifted
 
 MOST_ROWS = 1024
 """Rows that a tile has at most, by its format."""
@@ -36,6 +39,8 @@ _DIGITS = 100
 _LEAST_LAYOUT = 10**9
 #: Sizes of tiles without fixed length: eight steps for each power of two.
 _STEPS = 8
+CLASSES = (*range(4, 33, 4), *range(40, 65, 8), *range(80, 129, 16))
+"""Bits that a number in a tile may take."""
 LEAST_UNIT = 64
 """Bytes that a tile without fixed length takes at least."""
 
@@ -162,23 +167,37 @@ def _wanted(column: Column, values: pa.Array | pa.ChunkedArray) -> tuple[int, in
         unit = max(native.module().tiles.unit(part, LIMIT_BYTES, ROWS) for part in parts)
         return _UNITS, _DIGITS + _step_of(unit), _DIGITS
     kind = _PACKED_NULLS if column.nullable else _PACKED
-    low, high = _limits(column, type_)
+    low, high = _extent(values)
     first = 0 if low >= 0 else 1 + (~low).bit_length()
-    return kind, _DIGITS + first, _DIGITS + max(high, 0).bit_length()
+    return kind, *_rounded(_DIGITS + first, _DIGITS + max(high, 0).bit_length())
 
 
-def _limits(column: Column, type_: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest number that the tiles of a column are to hold."""
+def _rounded(first: int, second: int) -> tuple[int, int]:
+    """Numbers of a form of which the bits are one of the size classes."""
+    sign = int(first > _DIGITS)
+    bits = max(first - sign, second) - _DIGITS + sign
+    bits = next(size for size in CLASSES if size >= bits)
+    return _DIGITS + bits * sign, _DIGITS + bits - sign
+
+
+def _extent(values: pa.Array | pa.ChunkedArray) -> tuple[int, int]:
+    """The least and the greatest of some numbers; all of a type whose numbers are not compared."""
+    type_ = values.type
     if pa.types.is_boolean(type_):
         return 0, 1
-    width = type_.bit_width
     if pa.types.is_floating(type_) or pa.types.is_fixed_size_binary(type_):
-        return 0, (1 << width) - 1
-    if column.minimum is not None and column.maximum is not None:
-        return column.minimum, column.maximum
-    if pa.types.is_unsigned_integer(type_):
-        return 0, (1 << width) - 1
-    return -(1 << (width - 1)), (1 << (width - 1)) - 1
+        return 0, (1 << type_.bit_width) - 1
+    if values.null_count == len(values):
+        return 0, 0
+    if pa.types.is_temporal(type_):
+        whole = pa.int32() if type_.bit_width == 32 else pa.int64()
+        parts = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        values = pa.chunked_array([part.view(whole) for part in parts])
+    ends = pc.min_max(values)
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    if pa.types.is_decimal(type_):
+        return int(shifted(low, type_.scale)), int(shifted(high, type_.scale))
+    return low, high
 
 
 def _joint(form: Form | None, wanted: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -186,7 +205,10 @@ def _joint(form: Form | None, wanted: tuple[int, int, int]) -> tuple[int, int, i
     kind, first, second = wanted
     if form is None or (form.kind == _UNITS) != (kind == _UNITS):
         return wanted
-    return max(kind, form.kind), max(first, form.first), max(second, form.second)
+    if kind == _UNITS:
+        return kind, max(first, form.first), max(second, form.second)
+    joint = _rounded(max(first, form.first), max(second, form.second))
+    return max(kind, form.kind), *joint
 
 
 def _bounds_of(first: int, second: int) -> tuple[int, int]:

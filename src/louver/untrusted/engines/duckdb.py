@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import duckdb
 import pyarrow as pa
 
-from louver import errors
+from louver import arrow_streams, errors
 from louver.names import quoted
 from louver.untrusted.engines import prepared, server_functions, settings
 from louver.untrusted.engines.engine import Prompt, Traffic
@@ -289,7 +289,9 @@ class DuckDBEngine(Prompt):
         try:
             with translated(self.address):
                 for name, table in statement.tables.items():
-                    self._connection.register(name, table)
+                    many = table.num_rows > arrow_streams.BATCH_ROWS
+                    rows = arrow_streams.once(table) if many else table
+                    self._connection.register(name, rows)
                     registered.append(name)
         except BaseException:
             self._unregister(registered)

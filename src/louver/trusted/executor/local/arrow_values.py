@@ -16,8 +16,6 @@ _SAME = (
 #: What Python and DuckDB print alike.
 _PRINTED_ALIKE = (pa.types.is_integer, pa.types.is_string, pa.types.is_boolean)
 _FEW_VALUES = 1_000
-#: As many rows as DuckDB stores together: a thread takes a batch at a time.
-_BATCH_ROWS = 122_880
 #: From the year 1 to 9999, in days since 1970, and how long one is.
 _DAYS = (-719_162, 2_932_897)
 _MICROSECONDS = 86_400_000_000
@@ -88,14 +86,6 @@ def described(done: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 def register(connection: duckdb.DuckDBPyConnection, name: str, rows: object) -> None:
     """Let a DuckDB read rows under a name."""
     connection.register(name, readable(rows))
-
-
-def stream(rows: pa.Table) -> Any:
-    """Rows for one scan, which all threads of DuckDB share, and into which it pushes no filter:
-    Arrow decides some in another way, such as those of NaN.
-    """
-    parts = readable(rows).to_batches(max_chunksize=_BATCH_ROWS)
-    return pa.Table.from_batches(parts, rows.schema).__arrow_c_stream__()
 
 
 def readable(rows: Any) -> Any:

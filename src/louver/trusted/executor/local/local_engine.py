@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot.tokens import Token
 
+from louver import arrow_streams
 from louver.names import fold, keyword, quoted
 from louver.trusted.executor.local import arrow_values, exact, views
 from louver.trusted.executor.local.connection import translated
@@ -309,7 +310,7 @@ class DuckDBLocalEngine(DuckDBKept):
         columns: Sequence[tuple[str, str]],
         rows: pa.Table,
     ) -> None:
-        self.workspace.register(incoming, arrow_values.stream(rows))
+        self.workspace.register(incoming, arrow_streams.once(arrow_values.readable(rows)))
         try:
             items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
             self.workspace.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")

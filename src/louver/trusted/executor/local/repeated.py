@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from louver import arrow_streams
 from louver.names import quoted
 from louver.trusted.executor.local import arrow_values
 
@@ -92,7 +93,7 @@ class Repeated:
         self, text: str, rows: pa.Table, parameters: Sequence[object] | Mapping[str, object]
     ) -> tuple[list[tuple[str, str]], pa.Table]:
         """A query over many rows, which all threads read as a stream that ends with it."""
-        self._connection.register(_MANY, arrow_values.stream(rows))
+        self._connection.register(_MANY, arrow_streams.once(arrow_values.readable(rows)))
         try:
             done = self._connection.execute(text, parameters or None)
             return arrow_values.described(done), done.to_arrow_table()

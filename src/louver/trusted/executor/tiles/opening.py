@@ -82,13 +82,13 @@ def copies(
     if alone[0] == len(tiled):
         # Single rows come behind those of the load.
         rest, ids = joined(values.slice(len(tiled))), row_ids.slice(len(tiled))
-        return pa.chunked_array([tiled, _single(*own, rest, ids, type_)])
+        return pa.chunked_array([*tiled.chunks, _single(*own, rest, ids, type_)])
     chosen = pa.array(alone)
     rest = _single(*own, joined(values.take(chosen)), row_ids.take(chosen), type_)
     places = np.empty(len(values), np.int64)
     places[alone] = np.arange(len(tiled), len(values))
     places[others(alone, len(values))] = np.arange(len(tiled))
-    return pa.concat_arrays([tiled, rest]).take(pa.array(places))
+    return pa.concat_arrays([*tiled.chunks, rest]).take(pa.array(places))
 
 
 def _single(

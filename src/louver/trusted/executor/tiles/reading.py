@@ -150,10 +150,10 @@ class Fetched:
         """Whether there may be a tile for each of these rows."""
         return self._rows(row_ids).lost is None
 
-    def values(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.Array:
+    def values(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.ChunkedArray:
         """The values of these rows in a column."""
         if len(row_ids) * _SPARSE < len(self.firsts) * tile_forms.MOST_ROWS:
-            return self._sparse(column, self._found(column, row_ids), type_)
+            return pa.chunked_array([self._sparse(column, self._found(column, row_ids), type_)])
         return self._dense(column, row_ids, type_)
 
     def _found(self, column: Column, row_ids: pa.Array) -> _Rows:
@@ -182,7 +182,7 @@ class Fetched:
         self.compared.append((row_ids, counts, result))
         return result
 
-    def _dense(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.Array:
+    def _dense(self, column: Column, row_ids: pa.Array, type_: pa.DataType) -> pa.ChunkedArray:
         """All tiles opened, and of that these rows."""
         parts = list[pa.Array]()
         starts, counts = np.zeros_like(self.firsts), np.zeros_like(self.firsts)
@@ -194,11 +194,11 @@ class Fetched:
             starts[tiles] = done + np.cumsum(rows) - rows
             parts.append(values)
             done += len(values)
-        opened = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         in_order = bool(np.all(starts[1:] >= starts[:-1]))
         if in_order and self._are_all(row_ids, counts.tolist()):
-            return opened
-        return self._taken(column, row_ids, opened, starts, counts)
+            return pa.chunked_array(parts, type_)
+        opened = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        return pa.chunked_array([self._taken(column, row_ids, opened, starts, counts)])
 
     def _taken(
         self, column: Column, row_ids: pa.Array, opened: pa.Array, starts: Numbers, counts: Numbers
