@@ -34,9 +34,10 @@ def path(backend: Backend, table: Table) -> str:
 
 
 def create(backend: Backend, table: Table) -> str:
-    """The table."""
+    """The table. Its tiles look random: to try to compress them takes longer than to read them."""
     row, bytes_ = map(backend.stored_type, (stored_types.ROW_ID, stored_types.BYTES))
-    columns = [f"{backend.quote(stored)} {bytes_}" for stored in table.tile_columns]
+    as_they_are = f"{bytes_} USING COMPRESSION uncompressed"
+    columns = [f"{backend.quote(stored)} {as_they_are}" for stored in table.tile_columns]
     listed = ", ".join((f"{FIRST} {row}", f"{layout_of(table)} {row}", *columns))
     return f"CREATE TABLE {path(backend, table)} ({listed})"
 

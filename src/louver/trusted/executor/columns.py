@@ -223,8 +223,9 @@ class Columns:
 
     def _open(
         self, output: Output, remote: RemoteQuery, tables: Tables, answer: pa.Table,
-        row_ids: dict[int, pa.Array], held: dict[int, Fetched], opened: Mapping[str, pa.Array | pa.ChunkedArray],
-        literals: Sequence[str], field_of: FieldOf,
+        row_ids: dict[int, pa.Array], held: dict[int, Fetched],
+        opened: Mapping[str, pa.Array | pa.ChunkedArray], literals: Sequence[str],
+        field_of: FieldOf,
     ) -> pa.Array | pa.ChunkedArray:  # fmt: skip
         field = field_of(output.type)
         if output.kind == "absent":

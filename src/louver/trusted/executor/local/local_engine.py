@@ -21,7 +21,7 @@ from louver.trusted.executor.local import arrow_values, exact, views
 from louver.trusted.executor.local.connection import translated
 from louver.trusted.executor.local.duckdb_instances import LIVE, DuckDBKept, options
 from louver.trusted.executor.local.local import Answers, Parameters
-from louver.trusted.executor.local.repeated import Columns, Repeated
+from louver.trusted.executor.local.repeated import MOST_ROWS, Columns, Repeated
 from louver.trusted.executor.local.temporary import DuckDBTemporary
 from louver.trusted.planner.sql.dialect import DUCKDB
 from louver.trusted.planner.sql.resolver import pivots
@@ -289,9 +289,7 @@ class DuckDBLocalEngine(DuckDBKept):
             # its rows are committed.
             for position, ((schema, name), (columns, rows)) in enumerate(answers.items()):
                 target = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
-                filled.append(target)
-                word = "TABLE" if schema else "TEMP TABLE"
-                self._fill(f"louver_answer_{position}", f"{word} {target}", columns, rows)
+                self._fill(position, target, "" if schema else "TEMP ", columns, rows, filled)
             self.workspace.execute("BEGIN TRANSACTION")
             ending = "ROLLBACK"
             try:
@@ -300,22 +298,43 @@ class DuckDBLocalEngine(DuckDBKept):
             finally:
                 self.workspace.execute(ending)
         finally:
-            for target in filled:
-                self.workspace.execute(f"DROP TABLE IF EXISTS {target}")
+            for dropped in reversed(filled):
+                self.workspace.execute(f"DROP {dropped}")
 
     def _fill(
-        self,
-        incoming: str,
-        target: str,
-        columns: Sequence[tuple[str, str]],
-        rows: pa.Table,
-    ) -> None:
-        self.workspace.register(incoming, arrow_streams.once(arrow_values.readable(rows)))
+        self, position: int, target: str, word: str, columns: Sequence[tuple[str, str]],
+        rows: pa.Table, filled: list[str],
+    ) -> None:  # fmt: skip
+        """Make a table of rows, and note what has to be dropped after it. Of many rows, columns
+        without values stand in a view, where they take neither time nor memory.
+        """
+        types = zip(columns, rows.schema.types, strict=True)
+        stored = [item for item, type_ in types if not pa.types.is_null(type_)] or columns[:1]
+        few = rows.num_rows <= MOST_ROWS or len(stored) == len(columns)
+        base = target if few else quoted(f"louver_filled_{position}")
+        stored = columns if few else stored
+        rows = arrow_values.readable(rows.select([name for name, _ in stored]))
+        incoming = f"louver_answer_{position}"
+        self.workspace.register(incoming, arrow_streams.once(rows))
         try:
-            items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
-            self.workspace.execute(f"CREATE OR REPLACE {target} AS SELECT {items} FROM {incoming}")
+            items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in stored)
+            filled.append(f"TABLE IF EXISTS {base}")
+            values = f"SELECT {items} FROM {incoming}"
+            kept = word if few else "TEMP "
+            self.workspace.execute(f"CREATE OR REPLACE {kept}TABLE {base} AS {values}")
         finally:
             self.workspace.unregister(incoming)
+        if not few:
+            names = {name for name, _ in stored}
+            items = ", ".join(
+                quoted(c) if c in names else f"NULL::{type_} AS {quoted(c)}" for c, type_ in columns
+            )
+            filled.append(f"VIEW IF EXISTS {target}")
+            # What stands there else is a table, which a view does not replace.
+            self.workspace.execute(f"DROP TABLE IF EXISTS {target}")
+            self.workspace.execute(
+                f"CREATE OR REPLACE {word}VIEW {target} AS SELECT {items} FROM {base}"
+            )
 
     def _fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
         self.last_columns = arrow_values.described(done)

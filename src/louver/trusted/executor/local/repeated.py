@@ -76,8 +76,9 @@ class Repeated:
                 return self._answer(text, [*parameters, *few[1]])
         items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in columns)
         if rows.num_rows > MOST_ROWS:
-            return self._once(f"WITH {quoted(name)} AS (SELECT {items} FROM {_MANY}) {sql}", rows,
-                              parameters)
+            return self._once(
+                f"WITH {quoted(name)} AS (SELECT {items} FROM {_MANY}) {sql}", rows, parameters
+            )
         rows = arrow_values.readable(rows)
         incoming = self._ready(tuple(columns), rows.schema)
         # No filter goes through a LIMIT: Arrow would decide it, to which NaN is greater than
