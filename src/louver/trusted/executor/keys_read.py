@@ -26,6 +26,7 @@ from louver.trusted.planner.operators import keys
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.planner.split.scans.key_joins import MOST_KEYS, MOST_LISTED
 from louver.trusted.vault import schemes
+from louver.trusted.vault.arrays import widened
 from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.wire.messages import Constant, Statement
@@ -72,7 +73,7 @@ def narrowed(
     name = next(name for name in rows.column_names if fold(name) == fold(probe.key))
     rows = _passing(parts, probe, types, rows, literals)
     # An extension type has no unique().
-    bare = [unwrapped(chunk) for chunk in rows.column(name).chunks]
+    bare = [widened(unwrapped(chunk)) for chunk in rows.column(name).chunks]
     values = pa.chunked_array(bare, bare[0].type if bare else pa.int64()).unique().drop_null()
     if len(values) > min(probe.most, MOST_KEYS):
         return bind(remote, ())

@@ -30,6 +30,7 @@ from louver.trusted.executor.storage import (
     different,
     translate_reply_errors,
 )
+from louver.trusted.executor.tiles import asking
 from louver.trusted.planner import cost, postcondition
 from louver.trusted.planner.ir import LOOKUP_ROWS, Column, Lookup, RemoteQuery
 from louver.trusted.planner.operators.codes import fill
@@ -104,63 +105,88 @@ class Reader:
         return pa.table(columns)
 
     def _rows(self, lookup: Lookup, clock: Clock) -> pa.Table:
-        statement = self.bind(lookup.first)
-        everything = self._asked(lookup.first, statement, clock)
+        reply = self._replied(lookup.first, self.bind(lookup.first), clock)
+        everything = self._opened(lookup.first, reply, clock)
         with clock.step("decide"):
-            rows = self._passing(lookup, everything)
+            passed = self._decided(lookup, everything)
+            rows = everything if passed is None else everything.filter(passed)
             numbers = rows.column(ROW_ID).combine_chunks()
             if different(rows.column(ROW_ID)) != len(numbers):
                 raise _missing(self._label(lookup), len(numbers), len(numbers.unique()))
+            if 2 * len(numbers) > everything.num_rows and rows is not everything:
+                # To leave a few out takes longer than to keep them.
+                rows, numbers = everything, everything.column(ROW_ID).combine_chunks()
         if lookup.rest is None or not rows.num_rows:
             return self._with_empty(lookup, rows)
-        link = self.parts.state.planning.link
-        of, costs = everything.num_rows, self.parts.backend.costs
-        whole_s = cost.seconds(lookup.rest, of, link)
-        few = cost.by_number_s(lookup.rest, rows.num_rows, of, link, costs) < whole_s
-        statement = self._by_number(lookup.rest, numbers) if few else self.bind(lookup.rest)
-        others = self._asked(lookup.rest, statement, clock, numbers if few else None)
+        others = self._others(lookup, lookup.rest, reply, rows, clock)
         with clock.step("decide"):
-            if not few and 2 * rows.num_rows > of:
-                rows = everything  # to leave a few out takes longer than to keep them
             return _beside(rows, others, self._label(lookup))
 
-    def _asked(
-        self,
-        remote: RemoteQuery,
-        statement: Statement,
-        clock: Clock,
-        numbers: pa.Array | None = None,
+    def _others(
+        self, lookup: Lookup, rest: RemoteQuery, reply: pa.Table, rows: pa.Table, clock: Clock
     ) -> pa.Table:
-        """The opened answer of one step; with ``numbers`` it must be these rows, each once."""
+        """The other columns of some rows, or of all, whichever takes less."""
+        numbers, table = rows.column(ROW_ID).combine_chunks(), self.tables[rest.sources[0].table]
+        single = asking.single_rows(lookup.first, reply, table)
+        if single is not None and asking.are_tiled(rest, table):
+            return self._of_tiles(rest, numbers, single, clock)
+        link = self.parts.state.planning.link
+        of, costs = reply.num_rows, self.parts.backend.costs
+        whole_s = cost.seconds(rest, of, link)
+        if cost.by_number_s(rest, rows.num_rows, of, link, costs) < whole_s:
+            return self._numbered(rest, numbers, clock)
+        return self._opened(rest, self._replied(rest, self.bind(rest), clock), clock)
+
+    def _of_tiles(
+        self, rest: RemoteQuery, numbers: pa.Array, single: pa.Array, clock: Clock
+    ) -> pa.Table:
+        """Columns of known rows whose tiles are read, and of which those that are in none are asked
+        for by number. A value in a tile is bound to its row, whatever has become of this.
+        """
+        own = numbers.filter(pc.is_in(numbers, value_set=single)) if len(single) else single
         with clock.step("server"), translate_reply_errors():
-            reply = self._replied(remote, statement, numbers)
-        slot = remote.sources[0].slot
-        if numbers is not None:
-            names = [f"r{slot}", *(f"louver_c{i}" for i in range(len(remote.outputs)))]
-            if reply.num_columns != len(names):
-                raise errors.make("reply.format", detail="columns were not asked for")
-            reply = reply.rename_columns(names)
+            copies = self._copies(rest, own) if len(own) else None
+        given = asking.of_rows(rest, numbers, copies, self.tables[rest.sources[0].table])
+        return self._opened(rest, given, clock, whole=False)
+
+    def _numbered(self, rest: RemoteQuery, numbers: pa.Array, clock: Clock) -> pa.Table:
+        """Columns of some rows, each of which must be there once."""
+        with clock.step("server"), translate_reply_errors():
+            reply = self._copies(rest, numbers)
+        return self._opened(rest, reply, clock, whole=False)
+
+    def _copies(self, rest: RemoteQuery, numbers: pa.Array) -> pa.Table:
+        """The server's answer to a query for rows by number."""
+        slot = rest.sources[0].slot
+        reply = self.parts.engine.query(self._by_number(rest, numbers))
+        names = [f"r{slot}", *(f"louver_c{i}" for i in range(len(rest.outputs)))]
+        if reply.num_columns != len(names):
+            raise errors.make("reply.format", detail="columns were not asked for")
+        reply = reply.rename_columns(names)
+        if not _same(numbers, reply.column(f"r{slot}")):
+            raise _missing(self._table_label(rest), len(numbers), reply.num_rows)
+        return reply
+
+    def _replied(self, remote: RemoteQuery, statement: Statement, clock: Clock) -> pa.Table:
+        with clock.step("server"), translate_reply_errors():
+            return self.ask(remote, statement)
+
+    def _opened(
+        self, remote: RemoteQuery, reply: pa.Table, clock: Clock, *, whole: bool = True
+    ) -> pa.Table:
+        """An answer opened, with the numbers of its rows; ``whole``: it is to have all rows."""
         with clock.step("open"), translate_reply_errors():
             field_of = self.parts.local.arrow_field
             opened = self.parts.columns.open(remote, self.tables, reply, self.literals, field_of)
-            if numbers is None:
+            if whole:
                 self.complete(remote, self.tables, reply)
-            elif not _same(numbers, reply.column(f"r{slot}")):
-                raise _missing(self._table_label(remote), len(numbers), reply.num_rows)
-        return opened.append_column(ROW_ID, reply.column(f"r{slot}"))
+        return opened.append_column(ROW_ID, reply.column(f"r{remote.sources[0].slot}"))
 
-    def _replied(
-        self, remote: RemoteQuery, statement: Statement, numbers: pa.Array | None
-    ) -> pa.Table:
-        if numbers is not None:
-            return self.parts.engine.query(statement)
-        return self.ask(remote, statement)
-
-    def _passing(self, lookup: Lookup, rows: pa.Table) -> pa.Table:
-        """The rows that a condition may be true of: all of them where it fails."""
+    def _decided(self, lookup: Lookup, rows: pa.Table) -> pa.Array | None:
+        """Which rows the condition may be true of; None of all of them where it fails."""
         columns = [(out.name, out.type) for out in lookup.first.outputs]
         condition = fill(lookup.condition, self.literals)
-        return row_conditions.passing(self.parts.local, LOOKUP_ROWS, columns, rows, condition)
+        return row_conditions.decided(self.parts.local, LOOKUP_ROWS, columns, rows, condition)
 
     def _by_number(self, remote: RemoteQuery, numbers: pa.Array) -> Statement:
         """The request for some rows of a table by their numbers."""

@@ -1,8 +1,8 @@
 """Which opened rows a condition on their columns may be true of, decided by the local engine.
 
 A condition is true of a row by its values alone. So where many rows have the same values of the
-columns, the engine is given each combination once, and its decision counts for all rows that have
-it.
+columns, an engine that rows have to be sent to is given each combination once, and its decision
+counts for all rows that have it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,14 +25,9 @@ _MANY_ROWS = 2_048
 _MOST_SHARE = 0.5
 #: Types of which equal values are the same to every condition; 0.0 and -0.0 are not.
 _EXACT: tuple[Callable[[pa.DataType], bool], ...] = (
-    pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_date32,
+    pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal128, pa.types.is_date32,
     pa.types.is_timestamp, pa.types.is_string, pa.types.is_binary, pa.types.is_fixed_size_binary,
 )  # fmt: skip
-
-
-def _is_long(type_: pa.DataType) -> bool:
-    """Whether to decide a value may take longer than to find equal ones."""
-    return bool(pa.types.is_string(type_) or pa.types.is_binary(type_))
 
 
 def passing(
@@ -41,33 +37,47 @@ def passing(
     rows: pa.Table,
     condition: str,
 ) -> pa.Table:
-    """The rows that a condition may be true of: all of them where it fails, for the user's own text
-    says what is wrong then. ``columns`` are the names and types of those that the condition, which
-    calls their table ``alias``, may be on.
+    """The rows that a condition may be true of, in their order (see `decided`)."""
+    passed = decided(local, alias, columns, rows, condition)
+    return rows if passed is None else rows.filter(passed)
+
+
+def decided(
+    local: LocalEngine,
+    alias: str,
+    columns: Sequence[tuple[str, str]],
+    rows: pa.Table,
+    condition: str,
+) -> pa.Array | None:
+    """Of each row whether a condition may be true of it; None of all of them where it fails, for
+    the user's own text says what is wrong then. ``columns`` are the names and types of those that
+    the condition, which calls their table ``alias``, may be on.
     """
     if not rows.num_rows:
-        return rows
+        return None
     names = [name for name, _ in columns]
-    combined = _combined(rows.select(names))
+    # To tell rows apart takes DuckDB's threads longer than to decide them.
+    combined = _combined(rows.select(names)) if local.dialect.reads_off else None
     given = rows.select(names) if combined is None else combined[0]
     given = given.append_column(ROW_ID, pa.arange(0, given.num_rows))
     sql = f"SELECT {ROW_ID} FROM {alias} WHERE {condition}"
     try:
         chosen = local.finish_over(alias, [*columns, (ROW_ID, "BIGINT")], given, sql)
     except (errors.Error, pa.ArrowException):
-        return rows
+        return None
     places = chosen.column(0).combine_chunks()
     if combined is not None:
-        return rows.filter(pc.is_in(combined[1], value_set=places))
-    # In their order, whichever the engine gives them in.
-    return rows.take(places.take(pc.sort_indices(places)))
+        return pc.is_in(combined[1], value_set=places)
+    passed = np.zeros(rows.num_rows, bool)
+    passed[places.to_numpy()] = True
+    return pa.array(passed)
 
 
 def _combined(rows: pa.Table) -> tuple[pa.Table, pa.Array] | None:
     """Each combination of values once, and of every row the place of its own; None where these are
     not fewer by far.
     """
-    if rows.num_rows < _MANY_ROWS or not any(map(_is_long, rows.schema.types)):
+    if rows.num_rows < _MANY_ROWS or not rows.num_columns:
         return None
     columns = [unwrapped(column.combine_chunks()) for column in rows.columns]
     if not all(any(is_one(column.type) for is_one in _EXACT) for column in columns):

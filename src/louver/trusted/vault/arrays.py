@@ -21,3 +21,11 @@ def stored(values: pa.ChunkedArray) -> pa.Array:
     """A column as one array of its storage type."""
     array = joined(values)
     return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def widened(values: pa.Array) -> pa.Array:
+    """Values of which Arrow's functions, and the schemes, know the type: decimals in 16 bytes."""
+    type_ = values.type
+    if not pa.types.is_decimal64(type_):
+        return values
+    return values.cast(pa.decimal128(type_.precision, type_.scale))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.backends import tile_texts
+from louver.trusted.executor.tiles import opening
 from louver.trusted.executor.tiles.reading import Numbers
 from louver.trusted.planner.ir import SEALED, RemoteQuery
 from louver.trusted.planner.render import answer_name
@@ -41,6 +42,45 @@ def answer(engine: Engine, remote: RemoteQuery, statement: Statement, table: Tab
     if rest.column_names != [row, *sealed] or row not in reply.column_names:
         raise errors.make("reply.format", detail="columns that were not asked for")
     return _beside(reply, rest, row, table)
+
+
+def are_tiled(remote: RemoteQuery, table: Table) -> bool:
+    """Whether all that a query asks for of each row is in tiles where the row is."""
+    stored = {column.id: column for column in table.columns}
+    outputs = [out for out in remote.outputs if out.kind != "absent"]
+    return bool(table.tiles) and all(
+        out.kind == SEALED
+        and out.row is None
+        and table.has_in_tiles(scheme.read_from(stored[out.column]))
+        for out in outputs
+    )
+
+
+def single_rows(remote: RemoteQuery, reply: pa.Table, table: Table) -> pa.Array | None:
+    """The numbers of an answer's rows that are in no tile; None where it does not tell."""
+    stored = {column.id: column for column in table.columns}
+    for out in remote.outputs:
+        if out.kind == SEALED and table.has_in_tiles(scheme.read_from(stored[out.column])):
+            alone = opening.outside(reply.column(answer_name(out.name, remote)))
+            return joined(reply.column(f"r{out.slot}")).take(pa.array(alone))
+    return None
+
+
+def of_rows(
+    remote: RemoteQuery, numbers: pa.Array, copies: pa.Table | None, table: Table
+) -> pa.Table:
+    """The answer to a query of rows by number, made of these, and of the copies of those that are
+    in no tile.
+    """
+    row = f"r{remote.sources[0].slot}"
+    given = pa.table({row: numbers})
+    if copies is not None:
+        return _beside(given, copies, row, table)
+    blank = _blank(len(numbers))
+    for out in remote.outputs:
+        if out.kind != "absent":
+            given = given.append_column(answer_name(out.name, remote), blank)
+    return given
 
 
 def _tiled(remote: RemoteQuery, table: Table) -> Sequence[str]:

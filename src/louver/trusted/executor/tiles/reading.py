@@ -27,7 +27,7 @@ from louver.wire.messages import Statement
 Numbers = npt.NDArray[np.int64]
 _WANTED = "louver_wanted"
 #: Of the rows of tiles that were read, fewer than one of so many are opened by themselves.
-_SPARSE = 4
+_SPARSE = 32
 #: So many rows are looked for by their numbers, in so many places.
 _FEW_IDS, _MOST_SPANS = 64, 4
 _DIGITS_OF_64 = 18
