@@ -128,10 +128,16 @@ def schemes_page() -> str:
                 if row.lengths
                 else []
             ),
+            *([_widths(row.widths)] if row.widths else []),
             f"* Broken by: {row.broken_by}.",
             f"* Specification: {row.spec}.\n",
         ]
     return "\n".join(out)
+
+
+def _widths(leak: Leak) -> str:
+    said = leak.text.format(**EXAMPLE)
+    return _wrapped(f"* Of numbers, dates and timestamps in tiles (`{leak.level}`): {said}.", "  ")
 
 
 def _rows() -> list[scheme.Scheme]:
@@ -146,6 +152,8 @@ def _overview() -> list[str]:
         leaks: dict[str, Leak | None] = {"at rest": row.at_rest}
         if row.lengths:
             leaks["at rest, of no fixed length"] = row.lengths
+        if row.widths:
+            leaks["at rest, of numbers in tiles"] = row.widths
         for operation, leak in (leaks | row.operations).items():
             shown = "- | nothing new | -"
             if leak is not None:

@@ -68,8 +68,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before fixtures, which may fill tables."""
     few, none = (bool(folders & {*item.path.parts}) for folders in (_FEW_ROWS, _NO_TILES))
     tile_forms.ROWS = 3 if few else 1 << 40 if none else tile_forms.MOST_ROWS
-    # How far a few values compress is told by no length.
+    # How far a few values compress is told by no length, and how large numbers are by no width.
     tile_forms.LEAST_UNIT = 1 << 16 if few else 64
+    tile_forms.LEAST_CLASS = 128 if few else 4
     # Queries of few rows run both over a table of them and over the rows as they come.
     select.MOST_ROWS = 4 if few else 2_048
     asking.LEAST_ROWS = 8 if few else 1_000

@@ -1,4 +1,6 @@
-"""Conditions over opened rows: decided once for all rows that have the same values."""
+"""Conditions over opened rows: decided once for all rows that have the same values, where these
+have to be sent to the engine.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +87,9 @@ def test_the_engine_is_given_each_combination_once(
         len(set(zip(*(rows.column(name).to_pylist() for name in names), strict=True)))
         for names in ("i", "is", "ins")
     ]
-    # Floats are not told apart by their values alone.
-    assert counts == [*different, len(rows), len(rows)]
+    # Floats are not told apart by their values alone. DuckDB, in this process, takes all rows.
+    combined = [*different, len(rows), len(rows)]
+    assert counts == (combined if local.dialect.reads_off else [len(rows)] * 5)
 
 
 def test_all_rows_pass_where_the_condition_fails(local: LocalEngine) -> None:

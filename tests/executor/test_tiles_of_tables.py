@@ -207,12 +207,15 @@ def test_what_is_undone_leaves_nothing(twin: Twin) -> None:
 
 
 def test_numbers_that_need_more_bits(twin: Twin) -> None:
-    """They begin a layout; what is there is opened by its own."""
+    """They begin a layout where they are of a larger size class; what is there is opened by its
+    own.
+    """
     twin.fill("CREATE TABLE t (a BIGINT ENC, b VARCHAR ENC)")
-    for scale in (1, 1 << 40, 1 << 50):
+    # Of 4, 44 of 48, 46 of 48, and 45 and the sign of 48 bits; of the last one 61 of 64.
+    for scale in (1, 1 << 40, 1 << 42, -(1 << 41), 1 << 57):
         twin.fill(f"INSERT INTO t SELECT i * {scale}, 'x' FROM range(16) r(i)")
     layouts = {name.partition("/")[0] for name in twin.table("t").tiles}
-    assert len(layouts) == 2
+    assert len(layouts) == 4
     twin.run("SELECT * FROM t ORDER BY a")
     twin.reopen()
     twin.run("SELECT * FROM t WHERE a > 3 ORDER BY a")

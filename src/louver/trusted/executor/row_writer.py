@@ -19,7 +19,7 @@ from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.facts import Fact, fact, with_condition
 from louver.trusted.vault.levels import allows
 from louver.trusted.vault.scheme import packed, scheme_of, tagged
-from louver.trusted.vault.types import has_fixed_length
+from louver.trusted.vault.types import can_share, has_fixed_length
 
 
 def append(context: Context, table: Table, rows: pa.Table | RawRow) -> None:
@@ -83,12 +83,15 @@ def _record_at_rest(context: Context, table: Table) -> None:
 def at_rest(table: Table) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
     by_name: dict[tuple[str, str], list[Column]] = {}
+    stored = set(table.tile_columns)
     for column in table.columns:
         packs = (name for name, _ in packed(table, column))
         names = dict.fromkeys((*column.stored, *packs, *tagged(table, column)))
         for representation in names if column.encrypted else ():
             scheme = scheme_of(representation)
-            for leak in (scheme.at_rest, None if has_fixed_length(column.type) else scheme.lengths):
+            tiled = can_share(column.type) and column.stored.get(representation) in stored
+            lengths = None if has_fixed_length(column.type) else scheme.lengths
+            for leak in (scheme.at_rest, lengths, scheme.widths if tiled else None):
                 if leak is not None:
                     # What is said of a table as a whole is one fact of all its columns.
                     alone = column.name if "{column}" in leak.text else ""

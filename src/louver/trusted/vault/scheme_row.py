@@ -168,8 +168,8 @@ class Scheme:
     """One scheme.
 
     ``operations`` maps what it answers, as people write it, to what that shows, ``answers`` the
-    same for the planner. ``lengths`` is what else shows at rest of types of no fixed length;
-    ``ceiling`` is the lowest ceiling under which it may be used; ``applies`` gives the
+    same for the planner. ``lengths`` is what else shows at rest of types of no fixed length,
+    ``widths`` of all others where a backend has tiles; ``ceiling`` is the lowest ceiling under which it may be used; ``applies`` gives the
     representations that a column has under a protection. ``layers`` are the states of an onion,
     the outermost first; ``opened`` and ``opened_unique`` are what an open one shows of a column,
     ``paired`` of two. ``using`` tells that USING takes its name, for columns of the types that it
@@ -210,10 +210,11 @@ class Scheme:
     packs: Packing | None = None
     tags: bool = False
     former: tuple[str, ...] = ()
+    widths: Leak | None = None
 
     def leaks(self) -> list[Leak]:
         """All that the row says, each once."""
-        said = (self.at_rest, self.lengths, *self.operations.values())
+        said = (self.at_rest, self.lengths, self.widths, *self.operations.values())
         return list(dict.fromkeys(leak for leak in said if leak is not None))
 
     def layer(self, state: str) -> Layer:

@@ -4,9 +4,9 @@ All columns of a table go into tiles together, under a *layout*: of each column 
 its key and a form. Where values no longer fit their form, a table begins a further layout; its
 earlier tiles are opened by theirs.
 
-What a form says, and how long its tiles are, depends on no more of an ENC column's values than the
-size class of the largest number so far, its sign left aside, and for values without fixed length on
-how far those of a tile compress, in coarse steps.
+What a form says, and how long its tiles are, depends on no more of an ENC column's values than how
+many bits its numbers so far need, with a sign, in coarse steps, and for values without fixed length
+on how far those of a tile compress, in coarse steps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _LEAST_LAYOUT = 10**9
 #: Sizes of tiles without fixed length: eight steps for each power of two.
 _STEPS = 8
 CLASSES = (*range(4, 33, 4), *range(40, 65, 8), *range(80, 129, 16))
-"""Bits that a number in a tile may take."""
+"""Bits that a number in a tile may take, if its type has so many."""
+LEAST_CLASS = 4
+"""Bits that a number in a tile takes at least."""
 LEAST_UNIT = 64
 """Bytes that a tile without fixed length takes at least."""
 
@@ -119,8 +121,11 @@ def settle(
     # Several clients may begin one at once.
     layout = _LEAST_LAYOUT + secrets.randbelow(_LEAST_LAYOUT)
     said = {
-        f"{layout}/{scheme.read_from(column)}": [secrets.randbelow(1 << 32), *_joint(form, item)]
-        for column, form, item in zip(columns, forms, wanted, strict=True)
+        f"{layout}/{scheme.read_from(column)}": [
+            secrets.randbelow(1 << 32),
+            *_joint(form, item, held.type),
+        ]
+        for column, form, item, held in zip(columns, forms, wanted, values, strict=True)
     }
     return layout, said
 
@@ -169,14 +174,14 @@ def _wanted(column: Column, values: pa.Array | pa.ChunkedArray) -> tuple[int, in
     kind = _PACKED_NULLS if column.nullable else _PACKED
     low, high = _extent(values)
     first = 0 if low >= 0 else 1 + (~low).bit_length()
-    return kind, *_rounded(_DIGITS + first, _DIGITS + max(high, 0).bit_length())
+    return kind, *_rounded(_DIGITS + first, _DIGITS + max(high, 0).bit_length(), type_)
 
 
-def _rounded(first: int, second: int) -> tuple[int, int]:
-    """Numbers of a form of which the bits are one of the size classes."""
+def _rounded(first: int, second: int, type_: pa.DataType) -> tuple[int, int]:
+    """Numbers of a form of which the bits are one of the size classes, or all of the type."""
     sign = int(first > _DIGITS)
-    bits = max(first - sign, second) - _DIGITS + sign
-    bits = next(size for size in CLASSES if size >= bits)
+    needed = max(LEAST_CLASS, max(first - sign, second) - _DIGITS + sign)
+    bits = min(type_.bit_width, next(size for size in CLASSES if size >= needed))
     return _DIGITS + bits * sign, _DIGITS + bits - sign
 
 
@@ -185,7 +190,8 @@ def _extent(values: pa.Array | pa.ChunkedArray) -> tuple[int, int]:
     type_ = values.type
     if pa.types.is_boolean(type_):
         return 0, 1
-    if pa.types.is_floating(type_) or pa.types.is_fixed_size_binary(type_):
+    unknown = pa.types.is_floating, pa.types.is_fixed_size_binary, pa.types.is_time
+    if any(is_one(type_) for is_one in unknown):
         return 0, (1 << type_.bit_width) - 1
     if values.null_count == len(values):
         return 0, 0
@@ -200,14 +206,16 @@ def _extent(values: pa.Array | pa.ChunkedArray) -> tuple[int, int]:
     return low, high
 
 
-def _joint(form: Form | None, wanted: tuple[int, int, int]) -> tuple[int, int, int]:
+def _joint(
+    form: Form | None, wanted: tuple[int, int, int], type_: pa.DataType
+) -> tuple[int, int, int]:
     """A form for what was there and what comes."""
     kind, first, second = wanted
     if form is None or (form.kind == _UNITS) != (kind == _UNITS):
         return wanted
     if kind == _UNITS:
         return kind, max(first, form.first), max(second, form.second)
-    joint = _rounded(max(first, form.first), max(second, form.second))
+    joint = _rounded(max(first, form.first), max(second, form.second), type_)
     return max(kind, form.kind), *joint
 
 

@@ -49,6 +49,12 @@ SCHEME = Scheme(
         " of 1,024 compressed together",
         "guessing by length, where lengths differ much",
     ),
+    widths=Leak(
+        "size",
+        "rnd.widths",
+        "the server knows how many bits the numbers of {column} in {table} need, in steps of four",
+        "guessing how large the largest one is",
+    ),
     operations={
         "read whole": Leak(
             "size", "scan", "the server can tell that {column} of {table} was read whole"

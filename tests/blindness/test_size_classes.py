@@ -1,0 +1,122 @@
+"""Numbers in tiles in two worlds: a tile tells how many bits its column's numbers need, in steps of
+four, and no more.
+"""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from louver.trusted.executor.load import load as load_rows
+from louver.trusted.vault import tile_forms
+from louver.wire.messages import Statement
+from tests.generated import SEED, SOAK
+from tests.twin import Twin
+
+ROWS = 8
+#: Types, and the most bits that their numbers take here.
+TYPES = {
+    "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "DECIMAL(18, 2)": 56, "DECIMAL(30, 1)": 96,
+    "DATE": 16, "TIMESTAMP": 48,
+}  # fmt: skip
+Class = tuple[int, bool]
+"""The bits that the numbers of a load need, rounded up, and whether some are below 0."""
+
+
+@pytest.fixture(autouse=True)
+def _tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_forms, "LEAST_CLASS", 4)
+    monkeypatch.setattr(tile_forms, "ROWS", ROWS)
+
+
+def drawn(dice: Random, bits: int, signed: bool) -> list[int | None]:
+    """Numbers of which the largest one needs so many bits, or up to three fewer; some are NULL."""
+    sizes = [0, *(size for size in tile_forms.CLASSES if size < bits)]
+    low, high = sizes[-1], bits - signed
+    largest = dice.randrange(1 << max(low - signed, 0), 1 << high)
+    numbers = [largest, *(dice.randrange(1 << high) for _ in range(ROWS - 1))]
+    if signed:
+        numbers = [-1 - n if dice.random() < 0.5 else n for n in numbers[:-1]] + [-1]
+    filled = [
+        n if i == 0 or dice.random() < 0.8 or n == -1 else None for i, n in enumerate(numbers)
+    ]
+    dice.shuffle(filled)
+    return filled
+
+
+def as_type(type_: str, number: int | None) -> Any:
+    """A value that is stored as a number."""
+    if number is None:
+        return None
+    if type_.startswith("DECIMAL"):
+        return Decimal(number).scaleb(-int(type_[-2]))
+    if type_ == "DATE":
+        return datetime.date(1970, 1, 1) + datetime.timedelta(days=number)
+    if type_ == "TIMESTAMP":
+        return datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=number)
+    return number
+
+
+def shown(key_file: Path, classes: list[dict[str, Class]], dice: Random) -> list[Any]:
+    """What a server sees of loads of such numbers: the lengths of messages, and of tiles."""
+    twin = Twin(":memory:", key_file, "sealed")
+    columns = ", ".join(f"c{i} {type_} ENC" for i, type_ in enumerate(TYPES))
+    twin.fill(f"CREATE TABLE t ({columns})")
+    for load in classes:
+        values = {
+            f"c{i}": [as_type(type_, n) for n in drawn(dice, *load[type_])]
+            for i, type_ in enumerate(TYPES)
+        }
+        types = [twin.session.context.local.arrow_field(type_).type for type_ in TYPES]
+        arrays = [pa.array(v, t) for v, t in zip(values.values(), types, strict=True)]
+        load_rows(twin.session.context, "t", pa.table(arrays, names=list(values)))
+    table = twin.table("t")
+    copies = ", ".join(f"octet_length({name})" for name in table.tile_columns)
+    sql = f"SELECT {copies} FROM {table.tile_table} ORDER BY first_row"
+    tiles = twin.session.context.engine.query(Statement(sql))
+    assert tiles.num_rows == len(classes)
+    seen = [column.to_pylist() for column in tiles.columns]
+    crossed = [
+        (len(getattr(r.message, "sql", "")), getattr(r.message, "table", pa.table({})).nbytes)
+        for r in twin.tap.records
+    ]
+    twin.close()
+    return [seen, crossed]
+
+
+def classes_of(dice: Random) -> list[dict[str, Class]]:
+    """How large the numbers of some loads are."""
+    loads = []
+    for _ in range(3):
+        load = {}
+        for type_, most in TYPES.items():
+            bits = dice.choice([size for size in tile_forms.CLASSES if size <= most])
+            # Types of so many bits have a sign.
+            load[type_] = bits, dice.random() < 0.4 or (bits == most and "INT" in type_)
+        loads.append(load)
+    return loads
+
+
+@pytest.mark.parametrize("case", range(3 * SOAK))
+def test_two_worlds_of_one_size(key_file: Path, case: int) -> None:
+    dice = Random(SEED + case)
+    classes = classes_of(dice)
+    assert shown(key_file, classes, dice) == shown(key_file, classes, dice)
+
+
+def test_a_larger_size_shows(key_file: Path) -> None:
+    """What the test above would find."""
+    dice = Random(SEED)
+    classes = classes_of(dice)
+    larger = [dict(load) for load in classes]
+    largest = max(load["BIGINT"][0] for load in classes)
+    classes[0]["BIGINT"], larger[0]["BIGINT"] = (min(largest, 40), False), (64, True)
+    for load in (*classes[1:], *larger[1:]):
+        load["BIGINT"] = (8, False)
+    assert shown(key_file, classes, dice)[0] != shown(key_file, larger, dice)[0]
