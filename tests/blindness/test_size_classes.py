@@ -63,6 +63,14 @@ def as_type(type_: str, number: int | None) -> Any:
     return number
 
 
+def sizes(message: object) -> list[Any]:
+    """The lengths of a message's texts, and how much its tables take."""
+    tables = getattr(message, "tables", {}).values()
+    parts = [getattr(message, name, None) for name in ("table", "rows", "sql")]
+    bytes_ = [part.nbytes for part in (*tables, *parts) if isinstance(part, pa.Table)]
+    return [type(message).__name__, *bytes_, *(len(p) for p in parts if isinstance(p, str))]
+
+
 def shown(key_file: Path, classes: list[dict[str, Class]], dice: Random) -> list[Any]:
     """What a server sees of loads of such numbers: the lengths of messages, and of tiles."""
     twin = Twin(":memory:", key_file, "sealed")
@@ -82,10 +90,7 @@ def shown(key_file: Path, classes: list[dict[str, Class]], dice: Random) -> list
     tiles = twin.session.context.engine.query(Statement(sql))
     assert tiles.num_rows == len(classes)
     seen = [column.to_pylist() for column in tiles.columns]
-    crossed = [
-        (len(getattr(r.message, "sql", "")), getattr(r.message, "table", pa.table({})).nbytes)
-        for r in twin.tap.records
-    ]
+    crossed = [sizes(record.message) for record in twin.tap.records]
     twin.close()
     return [seen, crossed]
 
