@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
 from louver.trusted.vault import schemes
+from louver.trusted.vault.arrays import unwrapped
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement

@@ -64,12 +64,12 @@ impl TileForm {
         let data_type = plain_type(data_type)?;
         let (class, width) = (class_of(&data_type)?, width_of(&data_type));
         // A decimal of whatever precision: one of few digits may be opened in fewer bytes.
-        let told = match data_type {
+        let width_bytes = match data_type {
             DataType::Decimal32(..) | DataType::Decimal64(..) => 16,
             _ => width.unwrap_or(0) as u32,
         };
         let mut text = vec![class as u8];
-        text.extend_from_slice(&told.to_le_bytes());
+        text.extend_from_slice(&width_bytes.to_le_bytes());
         match self {
             Self::Packed { base, bits, nulls } => {
                 check_packed(&data_type, class, width, base, bits)?;

@@ -53,14 +53,14 @@ mod tests {
         let ids: Vec<i64> = (0..600)
             .flat_map(|tile| rows(tile).map(move |row| 5000 * tile - 7 + row))
             .collect();
-        let told = |ids: &[i64]| are_all(&Int64Array::from(ids.to_vec()), &firsts, &counts);
-        assert!(told(&ids));
+        let outcome = |ids: &[i64]| are_all(&Int64Array::from(ids.to_vec()), &firsts, &counts);
+        assert!(outcome(&ids));
         for at in (0..ids.len()).step_by(1009) {
             let mut others = ids.clone();
             others[at] += 1;
-            assert!(!told(&others));
+            assert!(!outcome(&others));
             others.remove(at);
-            assert!(!told(&others));
+            assert!(!outcome(&others));
         }
         let null = Int64Array::from_iter((0..ids.len()).map(|at| (at > 0).then(|| ids[at])));
         assert!(!are_all(&null, &firsts, &counts));

@@ -38,7 +38,7 @@ from louver.trusted.planner.ir import (
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import primes, schemes, sums
-from louver.trusted.vault.arrays import joined
+from louver.trusted.vault.arrays import joined, storage, unwrapped, wrapped
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.keyring import HomSpace, KeyRing, SdbKey, SdbSpace
 from louver.wire.messages import Constant
@@ -310,7 +310,7 @@ class Columns:
         """
         parts = pa.chunked_array([values])
         opened = self._open_parts(table, column, parts, row_ids, field)
-        return _array(opened)
+        return joined(opened)
 
     def _open_parts(
         self, table: Table, column: Column, values: pa.ChunkedArray, row_ids: pa.Array,
@@ -333,7 +333,7 @@ class Columns:
             raise errors.make(
                 "value.tampered", table=table.label, column=column.name, row=row
             ) from None
-        return opened if type_ == field.type else wrapped(_array(opened), field.type)
+        return opened if type_ == field.type else wrapped(joined(opened), field.type)
 
     def decided_again(
         self, remote: RemoteQuery, tables: Tables, rows: pa.Table, literals: Sequence[str]
@@ -357,10 +357,6 @@ class Columns:
     def seal(self, table: Table, rows: pa.Table, row_ids: pa.Array) -> pa.Table:
         """Rows of declared columns as rows of the server's table."""
         return self.recipes.seal(self, table, rows, row_ids)
-
-
-def _array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return joined(values) if isinstance(values, pa.ChunkedArray) else values
 
 
 def _column_of(output: Output, remote: RemoteQuery, tables: Tables) -> tuple[Table, Column]:
@@ -397,20 +393,3 @@ def factor_value(factor: Factor, literals: Sequence[str]) -> int:
     for literal in factor.literals:
         value *= int(literals[literal.index].replace(".", "")) * 10**literal.shift
     return value
-
-
-def storage(type_: pa.DataType) -> pa.DataType:
-    """The storage type under an extension type."""
-    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-
-
-def unwrapped(values: pa.Array) -> pa.Array:
-    """Values without their extension type."""
-    return values.storage if isinstance(values, pa.ExtensionArray) else values
-
-
-def wrapped(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Values with their extension type again."""
-    if isinstance(type_, pa.BaseExtensionType) and not isinstance(values, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(type_, values)
-    return values

@@ -19,14 +19,13 @@ import pyarrow as pa
 
 from louver import errors
 from louver.names import fold
-from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.storage import Answers, Parts, Request
 from louver.trusted.planner.ir import Code, Probe, RemoteQuery, Sql, Tag
 from louver.trusted.planner.operators import keys
 from louver.trusted.planner.operators.codes import fill
 from louver.trusted.planner.split.scans.key_joins import MOST_KEYS, MOST_LISTED
 from louver.trusted.vault import schemes
-from louver.trusted.vault.arrays import widened
+from louver.trusted.vault.arrays import unwrapped, widened
 from louver.trusted.vault.scheme import scheme_of
 from louver.trusted.vault.stored_types import WIDE_CODE
 from louver.wire.messages import Constant, Statement

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from louver import errors
-from louver.trusted.executor.columns import unwrapped, wrapped
 from louver.trusted.executor.local.engine import LocalEngine
 from louver.trusted.executor.storage import ROW_ID
+from louver.trusted.vault.arrays import unwrapped, wrapped
 
 #: Of fewer rows each is given to the engine.
 _MANY_ROWS = 2_048

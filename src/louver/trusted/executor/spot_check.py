@@ -16,11 +16,11 @@ from functools import partial
 import pyarrow as pa
 
 from louver import errors
-from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.storage import in_one_state
 from louver.trusted.planner.ir import Opening
 from louver.trusted.vault import scheme, schemes
+from louver.trusted.vault.arrays import unwrapped
 from louver.trusted.vault.catalog import Column, Table
 from louver.wire.messages import Statement
 

@@ -169,7 +169,8 @@ class Scheme:
 
     ``operations`` maps what it answers, as people write it, to what that shows, ``answers`` the
     same for the planner. ``lengths`` is what else shows at rest of types of no fixed length,
-    ``widths`` of all others where a backend has tiles; ``ceiling`` is the lowest ceiling under which it may be used; ``applies`` gives the
+    ``widths`` of all others where a backend has tiles;
+    ``ceiling`` is the lowest ceiling under which it may be used; ``applies`` gives the
     representations that a column has under a protection. ``layers`` are the states of an onion,
     the outermost first; ``opened`` and ``opened_unique`` are what an open one shows of a column,
     ``paired`` of two. ``using`` tells that USING takes its name, for columns of the types that it

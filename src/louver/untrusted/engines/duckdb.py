@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import duckdb
 import pyarrow as pa
 
-from louver import arrow_streams, errors
+from louver import errors
 from louver.names import quoted
 from louver.untrusted.engines import prepared, server_functions, settings
 from louver.untrusted.engines.engine import Prompt, Traffic
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MEMORY = settings.MEMORY
 BATCH_ROWS = 65_536
+#: More rows are read by several threads.
+_MOST_AT_ONCE = 122_880
 _MOST_IN_BATCH = 1_000_000
 """Rows in a batch of an answer that is read whole: as many as DuckDB takes by itself."""
 _FEW = 4
@@ -289,9 +291,7 @@ class DuckDBEngine(Prompt):
         try:
             with translated(self.address):
                 for name, table in statement.tables.items():
-                    many = table.num_rows > arrow_streams.BATCH_ROWS
-                    rows = arrow_streams.once(table) if many else table
-                    self._connection.register(name, rows)
+                    self._connection.register(name, _scanned(table))
                     registered.append(name)
         except BaseException:
             self._unregister(registered)
@@ -324,6 +324,15 @@ class DuckDBEngine(Prompt):
         self.traffic.bytes_in += table.nbytes
         self.traffic.rows_in += table.num_rows
         return table
+
+
+def _scanned(table: pa.Table) -> object:
+    """Rows as DuckDB reads them soonest; a statement reads them once."""
+    if table.num_rows <= _MOST_AT_ONCE:
+        return table
+    from louver import arrow_streams
+
+    return arrow_streams.once(table)
 
 
 def _any_size(_rows: int) -> None:

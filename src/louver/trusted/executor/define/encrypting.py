@@ -20,7 +20,6 @@ from louver import errors
 from louver.names import fold
 from louver.trusted.executor import cardinality, row_writer, server_numbers, transaction
 from louver.trusted.executor.answer import Answer
-from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.define import fill, rebuilding
 from louver.trusted.executor.local import arrow_values
@@ -35,6 +34,7 @@ from louver.trusted.executor.schema import (
 )
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault import bounds, scheme, schemes
+from louver.trusted.vault.arrays import unwrapped
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.facts import fact
 from louver.trusted.vault.types import is_collated

@@ -15,10 +15,10 @@ import pyarrow as pa
 from louver import errors
 from louver.names import fold
 from louver.trusted.executor import row_writer, server_rows
-from louver.trusted.executor.columns import unwrapped
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.schema import constraints, representations, tables
 from louver.trusted.vault import scheme, schemes
+from louver.trusted.vault.arrays import unwrapped
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.protection import Protection
 from louver.wire.messages import Statement

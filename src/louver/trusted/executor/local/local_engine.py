@@ -15,13 +15,12 @@ import duckdb
 import pyarrow as pa
 from sqlglot.tokens import Token
 
-from louver import arrow_streams
 from louver.names import fold, keyword, quoted
 from louver.trusted.executor.local import arrow_values, exact, views
 from louver.trusted.executor.local.connection import translated
 from louver.trusted.executor.local.duckdb_instances import LIVE, DuckDBKept, options
 from louver.trusted.executor.local.local import Answers, Parameters
-from louver.trusted.executor.local.repeated import MOST_ROWS, Columns, Repeated
+from louver.trusted.executor.local.repeated import Columns, Repeated
 from louver.trusted.executor.local.temporary import DuckDBTemporary
 from louver.trusted.planner.sql.dialect import DUCKDB
 from louver.trusted.planner.sql.resolver import pivots
@@ -283,13 +282,9 @@ class DuckDBLocalEngine(DuckDBKept):
         if not answers:
             yield
             return
-        filled: list[str] = []
-        try:
-            # DuckDB counts the values of a table, and so finds a good order of joins, only when
-            # its rows are committed.
-            for position, ((schema, name), (columns, rows)) in enumerate(answers.items()):
-                target = f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
-                self._fill(position, target, "" if schema else "TEMP ", columns, rows, filled)
+        from louver.trusted.executor.local import filling
+
+        with filling.filled(self.workspace, answers):
             self.workspace.execute("BEGIN TRANSACTION")
             ending = "ROLLBACK"
             try:
@@ -297,44 +292,6 @@ class DuckDBLocalEngine(DuckDBKept):
                 ending = "COMMIT" if keeps else ending
             finally:
                 self.workspace.execute(ending)
-        finally:
-            for dropped in reversed(filled):
-                self.workspace.execute(f"DROP {dropped}")
-
-    def _fill(
-        self, position: int, target: str, word: str, columns: Sequence[tuple[str, str]],
-        rows: pa.Table, filled: list[str],
-    ) -> None:  # fmt: skip
-        """Make a table of rows, and note what has to be dropped after it. Of many rows, columns
-        without values stand in a view, where they take neither time nor memory.
-        """
-        types = zip(columns, rows.schema.types, strict=True)
-        stored = [item for item, type_ in types if not pa.types.is_null(type_)] or columns[:1]
-        few = rows.num_rows <= MOST_ROWS or len(stored) == len(columns)
-        base = target if few else quoted(f"louver_filled_{position}")
-        stored = columns if few else stored
-        rows = arrow_values.readable(rows.select([name for name, _ in stored]))
-        incoming = f"louver_answer_{position}"
-        self.workspace.register(incoming, arrow_streams.once(rows))
-        try:
-            items = ", ".join(f"{quoted(c)}::{type_} AS {quoted(c)}" for c, type_ in stored)
-            filled.append(f"TABLE IF EXISTS {base}")
-            values = f"SELECT {items} FROM {incoming}"
-            kept = word if few else "TEMP "
-            self.workspace.execute(f"CREATE OR REPLACE {kept}TABLE {base} AS {values}")
-        finally:
-            self.workspace.unregister(incoming)
-        if not few:
-            names = {name for name, _ in stored}
-            items = ", ".join(
-                quoted(c) if c in names else f"NULL::{type_} AS {quoted(c)}" for c, type_ in columns
-            )
-            filled.append(f"VIEW IF EXISTS {target}")
-            # What stands there else is a table, which a view does not replace.
-            self.workspace.execute(f"DROP TABLE IF EXISTS {target}")
-            self.workspace.execute(
-                f"CREATE OR REPLACE {word}VIEW {target} AS SELECT {items} FROM {base}"
-            )
 
     def _fetched(self, done: duckdb.DuckDBPyConnection) -> pa.Table:
         self.last_columns = arrow_values.described(done)

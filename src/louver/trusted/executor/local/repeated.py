@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from louver import arrow_streams
 from louver.names import quoted
 from louver.trusted.executor.local import arrow_values
 
@@ -94,6 +93,8 @@ class Repeated:
         self, text: str, rows: pa.Table, parameters: Sequence[object] | Mapping[str, object]
     ) -> tuple[list[tuple[str, str]], pa.Table]:
         """A query over many rows, which all threads read as a stream that ends with it."""
+        from louver import arrow_streams
+
         self._connection.register(_MANY, arrow_streams.once(arrow_values.readable(rows)))
         try:
             done = self._connection.execute(text, parameters or None)

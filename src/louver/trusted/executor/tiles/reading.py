@@ -175,9 +175,9 @@ class Fetched:
         """Whether rows are all of these tiles, of which each has so many, in their order. Columns
         of one answer are of the same rows, and agree in that.
         """
-        for known, rows, told in self.compared:
+        for known, rows, outcome in self.compared:
             if known is row_ids and rows == counts:
-                return told
+                return outcome
         result: bool = native.module().tiles.all_rows(row_ids, pa.array(self.firsts), counts)
         self.compared.append((row_ids, counts, result))
         return result
