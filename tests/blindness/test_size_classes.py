@@ -25,8 +25,8 @@ TYPES = {
     "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "DECIMAL(18, 2)": 56, "DECIMAL(30, 1)": 96,
     "DATE": 16, "TIMESTAMP": 48,
 }  # fmt: skip
-Class = tuple[int, bool]
-"""The bits that the numbers of a load need, rounded up, and whether some are below 0."""
+Sizes = dict[str, int]
+"""The bits that the numbers of a load need, by type, rounded up."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,17 +35,16 @@ def _tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tile_forms, "ROWS", ROWS)
 
 
-def drawn(dice: Random, bits: int, signed: bool) -> list[int | None]:
-    """Numbers of which the largest one needs so many bits, or up to three fewer; some are NULL."""
-    sizes = [0, *(size for size in tile_forms.CLASSES if size < bits)]
-    low, high = sizes[-1], bits - signed
-    largest = dice.randrange(1 << max(low - signed, 0), 1 << high)
-    numbers = [largest, *(dice.randrange(1 << high) for _ in range(ROWS - 1))]
-    if signed:
-        numbers = [-1 - n if dice.random() < 0.5 else n for n in numbers[:-1]] + [-1]
-    filled = [
-        n if i == 0 or dice.random() < 0.8 or n == -1 else None for i, n in enumerate(numbers)
-    ]
+def drawn(dice: Random, bits: int) -> list[int | None]:
+    """Numbers of which the largest one needs so many bits, with a sign, or up to three fewer. Some
+    are below 0, or NULL, in one world and not in another.
+    """
+    low = max(size for size in (0, *tile_forms.CLASSES) if size < bits)
+    largest = dice.randrange(1 << max(low - 1, 0), 1 << (bits - 1))
+    numbers = [largest, *(dice.randrange(1 << (bits - 1)) for _ in range(ROWS - 1))]
+    share = dice.choice((0.0, 0.5, 1.0))
+    signed = [-1 - n if dice.random() < share else n for n in numbers]
+    filled = [n if i == 0 or dice.random() < 0.8 else None for i, n in enumerate(signed)]
     dice.shuffle(filled)
     return filled
 
@@ -63,7 +62,7 @@ def as_type(type_: str, number: int | None) -> Any:
     return number
 
 
-def sizes(message: object) -> list[Any]:
+def lengths(message: object) -> list[Any]:
     """The lengths of a message's texts, and how much its tables take."""
     tables = getattr(message, "tables", {}).values()
     parts = [getattr(message, name, None) for name in ("table", "rows", "sql")]
@@ -71,14 +70,14 @@ def sizes(message: object) -> list[Any]:
     return [type(message).__name__, *bytes_, *(len(p) for p in parts if isinstance(p, str))]
 
 
-def shown(key_file: Path, classes: list[dict[str, Class]], dice: Random) -> list[Any]:
+def shown(key_file: Path, classes: list[Sizes], dice: Random) -> list[Any]:
     """What a server sees of loads of such numbers: the lengths of messages, and of tiles."""
     twin = Twin(":memory:", key_file, "sealed")
     columns = ", ".join(f"c{i} {type_} ENC" for i, type_ in enumerate(TYPES))
     twin.fill(f"CREATE TABLE t ({columns})")
     for load in classes:
         values = {
-            f"c{i}": [as_type(type_, n) for n in drawn(dice, *load[type_])]
+            f"c{i}": [as_type(type_, n) for n in drawn(dice, load[type_])]
             for i, type_ in enumerate(TYPES)
         }
         types = [twin.session.context.local.arrow_field(type_).type for type_ in TYPES]
@@ -90,21 +89,20 @@ def shown(key_file: Path, classes: list[dict[str, Class]], dice: Random) -> list
     tiles = twin.session.context.engine.query(Statement(sql))
     assert tiles.num_rows == len(classes)
     seen = [column.to_pylist() for column in tiles.columns]
-    crossed = [sizes(record.message) for record in twin.tap.records]
+    crossed = [lengths(record.message) for record in twin.tap.records]
     twin.close()
     return [seen, crossed]
 
 
-def classes_of(dice: Random) -> list[dict[str, Class]]:
+def classes_of(dice: Random) -> list[Sizes]:
     """How large the numbers of some loads are."""
     loads = []
     for _ in range(3):
-        load = {}
-        for type_, most in TYPES.items():
-            bits = dice.choice([size for size in tile_forms.CLASSES if size <= most])
-            # Types of so many bits have a sign.
-            load[type_] = bits, dice.random() < 0.4 or (bits == most and "INT" in type_)
-        loads.append(load)
+        sizes = {
+            type_: dice.choice([size for size in tile_forms.CLASSES if size <= most])
+            for type_, most in TYPES.items()
+        }
+        loads.append(sizes)
     return loads
 
 
@@ -118,10 +116,6 @@ def test_two_worlds_of_one_size(key_file: Path, case: int) -> None:
 def test_a_larger_size_shows(key_file: Path) -> None:
     """What the test above would find."""
     dice = Random(SEED)
-    classes = classes_of(dice)
-    larger = [dict(load) for load in classes]
-    largest = max(load["BIGINT"][0] for load in classes)
-    classes[0]["BIGINT"], larger[0]["BIGINT"] = (min(largest, 40), False), (64, True)
-    for load in (*classes[1:], *larger[1:]):
-        load["BIGINT"] = (8, False)
+    classes = [load | {"BIGINT": 8} for load in classes_of(dice)]
+    larger = [classes[0] | {"BIGINT": 12}, *classes[1:]]
     assert shown(key_file, classes, dice)[0] != shown(key_file, larger, dice)[0]

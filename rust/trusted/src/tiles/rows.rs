@@ -25,7 +25,10 @@ pub fn are_all(ids: &dyn Array, firsts: &dyn Array, counts: &[u16]) -> bool {
     let mut start = 0;
     for (firsts, counts) in firsts.chunks(GROUP).zip(counts.chunks(GROUP)) {
         groups.push((start, firsts, counts));
-        start += counts.iter().map(|&count| usize::from(count)).sum::<usize>();
+        start += counts
+            .iter()
+            .map(|&count| usize::from(count))
+            .sum::<usize>();
     }
     groups.into_par_iter().all(|(start, firsts, counts)| {
         let mut rest = &ids[start..];
@@ -65,6 +68,10 @@ mod tests {
         let null = Int64Array::from_iter((0..ids.len()).map(|at| (at > 0).then(|| ids[at])));
         assert!(!are_all(&null, &firsts, &counts));
         assert!(!are_all(&firsts, &firsts, &counts));
-        assert!(are_all(&Int64Array::from(vec![0; 0]), &Int64Array::from(vec![0; 0]), &[]));
+        assert!(are_all(
+            &Int64Array::from(vec![0; 0]),
+            &Int64Array::from(vec![0; 0]),
+            &[]
+        ));
     }
 }

@@ -173,14 +173,20 @@ def _wanted(column: Column, values: pa.Array | pa.ChunkedArray) -> tuple[int, in
         return _UNITS, _DIGITS + _step_of(unit), _DIGITS
     kind = _PACKED_NULLS if column.nullable else _PACKED
     low, high = _extent(values)
-    first = 0 if low >= 0 else 1 + (~low).bit_length()
-    return kind, *_rounded(_DIGITS + first, _DIGITS + max(high, 0).bit_length(), type_)
+    magnitude = max((~low).bit_length() if low < 0 else 0, high.bit_length())
+    return kind, *_rounded(magnitude, type_)
 
 
-def _rounded(first: int, second: int, type_: pa.DataType) -> tuple[int, int]:
-    """Numbers of a form of which the bits are one of the size classes, or all of the type."""
-    sign = int(first > _DIGITS)
-    needed = max(LEAST_CLASS, max(first - sign, second) - _DIGITS + sign)
+def _rounded(magnitude: int, type_: pa.DataType) -> tuple[int, int]:
+    """Numbers of a form for values of so many bits beside a sign, of which all types but some have
+    one, whether a value is below 0 or not. All bits are one of the size classes, or the type's.
+    """
+    unsigned = (
+        pa.types.is_boolean, pa.types.is_unsigned_integer, pa.types.is_floating,
+        pa.types.is_fixed_size_binary,
+    )  # fmt: skip
+    sign = int(not any(is_one(type_) for is_one in unsigned))
+    needed = min(type_.bit_width, max(LEAST_CLASS, magnitude + sign))
     bits = min(type_.bit_width, next(size for size in CLASSES if size >= needed))
     return _DIGITS + bits * sign, _DIGITS + bits - sign
 
@@ -215,7 +221,8 @@ def _joint(
         return wanted
     if kind == _UNITS:
         return kind, max(first, form.first), max(second, form.second)
-    joint = _rounded(max(first, form.first), max(second, form.second), type_)
+    numbers = max(first, form.first) - 1, max(second, form.second)
+    joint = _rounded(max(numbers) - _DIGITS, type_)
     return max(kind, form.kind), *joint
 
 
