@@ -240,8 +240,7 @@ class ServerStorage:
         if not parts.engine.in_transaction and parts.state.writable:
             from louver.trusted.executor.tiles import tables
 
-            for text in tables.tidy(parts.backend, parts.state.catalog.tables.values()):
-                parts.engine.run(Statement(text, kind="write"))
+            tables.tidy(parts.engine, parts.backend, parts.state.catalog.tables.values())
         if sql := self._parts.backend.checkpoint():
             self._run(sql)
 
