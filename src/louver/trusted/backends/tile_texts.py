@@ -60,12 +60,11 @@ def insert_rows(
     return f"INSERT INTO {backend.table(table)} ({listed}) SELECT {taken} FROM {rows}"
 
 
-def alone(backend: Backend, table: Table) -> str:
-    """The ids of rows that are in no tile, in order."""
+def alone(backend: Backend, table: Table, *, within: bool = False) -> str:
+    """The ids of rows that are in no tile, in order; those ``within`` two bound numbers."""
     copy = backend.quote(table.tile_columns[0])
-    return (
-        f"SELECT row_id FROM {backend.table(table)} WHERE octet_length({copy}) > 0 ORDER BY row_id"
-    )
+    where = f"octet_length({copy}) > 0" + (" AND row_id BETWEEN $1 AND $2" if within else "")
+    return f"SELECT row_id FROM {backend.table(table)} WHERE {where} ORDER BY row_id"
 
 
 def clear(backend: Backend, table: Table, rows: str) -> str:
@@ -80,9 +79,10 @@ def clear(backend: Backend, table: Table, rows: str) -> str:
     )
 
 
-def firsts(backend: Backend, table: Table) -> str:
-    """The first row ids of all tiles, in order."""
-    return f"SELECT {FIRST} FROM {path(backend, table)} ORDER BY {FIRST}"
+def firsts(backend: Backend, table: Table, *, within: bool = False) -> str:
+    """The first row ids of all tiles, in order, or of those ``within`` two bound numbers."""
+    where = f" WHERE {FIRST} BETWEEN $1 AND $2" if within else ""
+    return f"SELECT {FIRST} FROM {path(backend, table)}{where} ORDER BY {FIRST}"
 
 
 def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = "") -> str:
