@@ -47,9 +47,14 @@ class Steps:
     rest: Statement | None
 
     @property
+    def both(self) -> tuple[Statement, Statement | None]:
+        """Both of them."""
+        return self.first, self.rest
+
+    @property
     def sql(self) -> str:
         """Both texts, for people."""
-        return ";\n".join(step.sql for step in (self.first, self.rest) if step is not None)
+        return ";\n".join(step.sql for step in self.both if step is not None)
 
     @property
     def constants(self) -> Sequence[object]:
