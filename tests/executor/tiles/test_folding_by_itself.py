@@ -59,6 +59,17 @@ def test_rows_that_come_one_by_one(twin: Twin) -> None:
     twin.run("SELECT s FROM t WHERE id = 17")
 
 
+def test_rows_of_two_tables_in_turn(twin: Twin) -> None:
+    """Those of each have consecutive numbers."""
+    twin.fill("CREATE TABLE t (id BIGINT ENC, s VARCHAR ENC)")
+    twin.fill("CREATE TABLE u (id BIGINT ENC, s VARCHAR ENC)")
+    for i in range(2 * _FOLDED):
+        twin.fill(f"INSERT INTO t VALUES ({i}, 'x{i}')", f"INSERT INTO u VALUES ({i}, 'y')")
+    for table in "tu":
+        assert tiles(twin, table).num_rows == 2 * _FOLDED // 8
+        twin.run(f"SELECT * FROM {table} ORDER BY id")
+
+
 def test_a_statement_folds_a_few_tiles(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "STEP_TILES", 2)
     twin.fill("CREATE TABLE t (id BIGINT ENC, s VARCHAR ENC)", "BEGIN")

@@ -100,7 +100,8 @@ def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator
 def _numbered(parts: Parts, table: Table, rows: pa.Table) -> pa.Array:
     """The ids of new rows, whose values are within the columns' bounds from here on."""
     _receive(parts, table, rows)
-    return parts.row_ids.take(rows.num_rows, parts.state.catalog)
+    tiled = table.id if table.tile_columns else None
+    return parts.row_ids.take(rows.num_rows, parts.state.catalog, tiled)
 
 
 def _receive(parts: Parts, table: Table, rows: pa.Table) -> None:
