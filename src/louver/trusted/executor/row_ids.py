@@ -110,7 +110,7 @@ class RowIds:
             return self._next - count
         first, end = self._blocks.get(table, (self._next, self._next))
         if first + count > end:
-            # A block that nobody else's numbers follow goes on.
+            # A block goes on where no other numbers follow it.
             first = first if end == self._next else self._next
             end = self._next = max(first + count, self._next + BLOCK)
         self._blocks[table] = first + count, end
