@@ -4,8 +4,10 @@ transactions, in steps, and so that nobody notices.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -228,6 +230,26 @@ def test_what_fails_leaves_all_as_it_was(
     _one_by_one(twin, 2 * _FOLDED - 1, 1)
     assert tiles(twin).num_rows == 2 * _FOLDED // 8
     twin.run("SELECT * FROM t ORDER BY id")
+
+
+def _sent(path: Path, key_file: Path, world: int) -> list[str]:
+    """The statements of a session without the names that are drawn for it."""
+    recorded = RecordedSession(path / f"{world}.duckdb", key_file, "sealed", modulus_bits=512)
+    with closing(Connection(recorded.session)) as connection:
+        connection.execute("CREATE TABLE t (id BIGINT ENC, s VARCHAR ENC, p INTEGER)")
+        for i in range(4 * _FOLDED):
+            row = (i, "same", i) if world else ((i * 7919) % 1000, f"x{i}", i)
+            connection.execute("INSERT INTO t VALUES (?, ?, ?)", row)
+            if i % 7 == 0:
+                connection.execute("DELETE FROM t WHERE p = ?", [i - 3])
+        texts = [m.sql for m in recorded.tap.sent() if isinstance(m, Statement)]
+    return [re.sub(r"_[0-9a-f]{12}", "_#", text) for text in texts]
+
+
+def test_when_rows_are_folded_depends_on_no_value(tmp_path: Path, key_file: Path) -> None:
+    first, second = (_sent(tmp_path, key_file, world) for world in range(2))
+    assert first == second
+    assert sum("= ''::BLOB WHERE row_id IN" in text for text in first) == 4
 
 
 def test_numbers_that_need_more_bits(twin: Twin, other: Twin) -> None:
