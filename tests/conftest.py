@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from louver.trusted.executor import select
+from louver.trusted.executor import select, state
 from louver.trusted.executor.tiles import asking
 from louver.trusted.vault import tile_forms
 from tests import durations, scheduling, shared
@@ -68,6 +68,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before fixtures, which may fill tables."""
     few, none = (bool(folders & {*item.path.parts}) for folders in (_FEW_ROWS, _NO_TILES))
     tile_forms.ROWS = 3 if few else 1 << 40 if none else tile_forms.MOST_ROWS
+    state.FOLDED_ROWS = 6 if few else 16_384
     # How far a few values compress is told by no length, and how large numbers are by no width.
     tile_forms.LEAST_UNIT = 1 << 16 if few else 64
     tile_forms.LEAST_CLASS = 128 if few else 4

@@ -316,7 +316,7 @@ def stored(twin: EngineTwin, column: str, kind: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("what", ["moved", "altered", "deleted"])
 def test_tampering_is_found(make: Make, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of single rows; of tiles see tests/executor/test_tiles_of_tables.py."""
+    """Of single rows; of tiles see tests/executor/tiles/test_tiles_of_tables.py."""
     monkeypatch.setattr(tile_forms, "ROWS", 1 << 40)
     twin = make(counted=True)
     name, table = stored(twin, "salary", "rnd")

@@ -14,11 +14,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from louver.trusted.backends import tile_texts
+from louver.trusted.executor import state
 from louver.trusted.executor.load import load
 from louver.trusted.executor.policy import Policy
 from louver.trusted.executor.session import Session
+from louver.trusted.vault import tile_forms
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.duckdb import DuckDBEngine
+from louver.wire.messages import Statement
 
 ROUNDS = 3
 LOADED = 3_000
@@ -46,7 +50,9 @@ def work(folder: Path, what: str, start: int, said: Connection) -> None:
         session.execute(f"CREATE TABLE made_{number} (a INTEGER ENC, b TEXT)")
         session.execute(f"INSERT INTO made_{number} VALUES (1, 'x')")
 
-    act = {"load": loading, "insert": inserting, "catalog": declaring}[what]
+    if what == "fold":
+        tile_forms.ROWS, state.FOLDED_ROWS = 4, 8
+    act = {"load": loading, "insert": inserting, "fold": inserting, "catalog": declaring}[what]
     said.send(start - 1)
     for number in itertools.count(start):
         act(number)
@@ -110,6 +116,18 @@ def check_inserted(session: Session, last: int) -> int:
     return len(ids)
 
 
+def check_folded(session: Session, last: int) -> int:
+    """Rows are in the tile that has them, or by themselves."""
+    count = check_inserted(session, last)
+    table = session.context.catalog.table("main", "inserted")
+    assert table is not None
+    sql = tile_texts.counts(session.context.backend, table)
+    held, tiles = session.context.engine.query(Statement(sql)).to_pylist()[0].values()
+    assert tiles >= (count - 3 * (ROUNDS + 1)) // 12
+    assert held <= 4 * tiles
+    return count
+
+
 def check_declared(session: Session, last: int) -> int:
     tables = [
         table for table in session.context.catalog.tables.values() if table.name.startswith("made_")
@@ -121,7 +139,7 @@ def check_declared(session: Session, last: int) -> int:
     return len(tables)
 
 
-@pytest.mark.parametrize("what", ["load", "insert", "catalog"])
+@pytest.mark.parametrize("what", ["load", "insert", "fold", "catalog"])
 def test_a_killed_client_leaves_everything_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -133,7 +151,10 @@ def test_a_killed_client_leaves_everything_in_order(
         "CREATE TABLE inserted (a BIGINT ENC PRIMARY KEY, b TEXT ENC)"
     )
     session.close()
-    check = {"load": check_loaded, "insert": check_inserted, "catalog": check_declared}[what]
+    check = {
+        "load": check_loaded, "insert": check_inserted, "fold": check_folded,
+        "catalog": check_declared,
+    }[what]  # fmt: skip
     chance = random.Random(f"kill {what}")
     start = 0
     for _ in range(ROUNDS):

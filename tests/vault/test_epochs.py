@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
@@ -13,7 +14,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.executor.policy import Policy
-from louver.trusted.executor.row_ids import RowIds
+from louver.trusted.executor.row_ids import BLOCK, RowIds
 from louver.trusted.executor.session import Session
 from louver.trusted.vault import row_id_ranges
 from louver.trusted.vault.catalog import Catalog
@@ -23,6 +24,7 @@ from louver.trusted.vault.pin import Pins
 from louver.untrusted.engines.duckdb import DuckDBEngine
 from louver.wire.messages import Statement
 from tests import shared
+from tests.generated import cases, generator
 from tests.vault.epoch_model import TABLE, World
 
 GOLDEN = Path(__file__).parents[1] / "golden/0.1.0"
@@ -113,6 +115,30 @@ def test_a_process_that_was_copied_claims_its_own_epoch(tmp_path: Path, key_file
         copied = ids.take(2, catalog)[0].as_py()
     assert (first >> COUNTER_BITS, copied >> COUNTER_BITS) == (1, 2)
     assert len(set(catalog.epochs.bits.values())) == 2
+
+
+@pytest.mark.parametrize("number", range(cases(20)))
+def test_numbers_of_several_tables(tmp_path: Path, key_file: Path, number: int) -> None:
+    """None is given twice, whoever asks for how many; single rows of a table follow each other."""
+    chance = generator(f"row ids {number}")
+    engine, pin = DuckDBEngine(tmp_path / "cloud"), Pins(KeyRing.open(key_file)).pin("blocks")
+    ids, catalog = RowIds(engine.side(), pin), Catalog("db")
+    by_table: dict[int | None, list[int]] = {None: [], 1: [], 2: [], 3: []}
+    for _ in range(200):
+        table, count = chance.choice((None, 1, 2, 3)), chance.choice((0, 1, 1, 7, 1000, 1024, 5000))
+        own = ids.take(count, catalog, table).to_pylist()
+        assert own == [*range(own[0], own[0] + count)] if own else not count
+        by_table[table] += own
+        if chance.random() < 0.02:
+            ids.claim(catalog)
+    given = [row_id for own in by_table.values() for row_id in own]
+    assert len({*given}) == len(given)
+    assert all(own == sorted(own) for own in by_table.values())
+    for _ in range(BLOCK):
+        for table in (1, 2):
+            by_table[table].append(ids.take(1, catalog, table)[0].as_py())
+    breaks = [sum(b != a + 1 for a, b in pairwise(by_table[t][-BLOCK:])) for t in (1, 2)]
+    assert max(breaks) <= 1
 
 
 def test_an_epoch_whose_number_the_catalog_knows_otherwise_is_not_used(

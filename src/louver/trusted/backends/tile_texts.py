@@ -61,12 +61,11 @@ def insert_rows(
     return f"INSERT INTO {backend.table(table)} ({listed}) SELECT {taken} FROM {rows}"
 
 
-def alone(backend: Backend, table: Table) -> str:
-    """The ids of rows that are in no tile, in order."""
+def alone(backend: Backend, table: Table, *, within: bool = False) -> str:
+    """The ids of rows that are in no tile, in order; those ``within`` two bound numbers."""
     copy = backend.quote(table.tile_columns[0])
-    return (
-        f"SELECT row_id FROM {backend.table(table)} WHERE octet_length({copy}) > 0 ORDER BY row_id"
-    )
+    where = f"octet_length({copy}) > 0" + (" AND row_id BETWEEN $1 AND $2" if within else "")
+    return f"SELECT row_id FROM {backend.table(table)} WHERE {where} ORDER BY row_id"
 
 
 def clear(backend: Backend, table: Table, rows: str) -> str:
@@ -81,9 +80,10 @@ def clear(backend: Backend, table: Table, rows: str) -> str:
     )
 
 
-def firsts(backend: Backend, table: Table) -> str:
-    """The first row ids of all tiles, in order."""
-    return f"SELECT {FIRST} FROM {path(backend, table)} ORDER BY {FIRST}"
+def firsts(backend: Backend, table: Table, *, within: bool = False) -> str:
+    """The first row ids of all tiles, in order, or of those ``within`` two bound numbers."""
+    where = f" WHERE {FIRST} BETWEEN $1 AND $2" if within else ""
+    return f"SELECT {FIRST} FROM {path(backend, table)}{where} ORDER BY {FIRST}"
 
 
 def read(backend: Backend, table: Table, stored: Sequence[str], chosen: str = "") -> str:
@@ -108,13 +108,42 @@ def last_row(backend: Backend, table: Table) -> str:
     return f"SELECT max(row_id) FROM {backend.table(table)}"
 
 
-def without_rows(backend: Backend, table: Table) -> str:
-    """Without the tiles of which no row is left."""
-    rows, tiles = backend.table(table), path(backend, table)
-    copies = ", ".join(f"r.{backend.quote(name)}" for name in table.tile_columns)
+def counts(backend: Backend, table: Table) -> str:
+    """How many rows are in tiles, and how many tiles there are."""
+    copy = backend.quote(table.tile_columns[0])
     return (
-        f"DELETE FROM {tiles} WHERE {FIRST} NOT IN (SELECT f.{FIRST} FROM {rows} AS r"
-        f" ASOF JOIN {tiles} AS f ON r.row_id >= f.{FIRST} WHERE ''::BLOB IN ({copies}))"
+        f"SELECT (SELECT count(*) FROM {backend.table(table)} WHERE octet_length({copy}) = 0),"
+        f" (SELECT count(*) FROM {path(backend, table)})"
+    )
+
+
+def without_rows(backend: Backend, table: Table) -> str:
+    """Without the tiles of which no row is left.
+
+    A tile's row ids are fewer than 2^10 and end before the next tile. So they have at most two
+    values of row_id >> 10, their group: of most tiles the lowest or highest row of a group tells
+    that a row is left, and rows are compared with the others' only.
+    """
+    rows, tiles = backend.table(table), path(backend, table)
+    held = f"{backend.quote(table.tile_columns[0])} = ''::BLOB"
+    groups = (
+        "SELECT row_id >> 10 AS g, min(row_id) AS low, max(row_id) AS high"
+        f" FROM {rows} WHERE {held} GROUP BY g"
+    )
+    ranges = (
+        f"SELECT {FIRST} AS f, unnest([f >> 10, (f >> 10) + 1]) AS g,"
+        f" least(f + 1023, lead(f - 1, 1, f + 1023) OVER (ORDER BY f)) AS l FROM {tiles}"
+    )
+    known = (
+        "SELECT f FROM louver_ranges JOIN louver_groups USING (g)"
+        " WHERE low BETWEEN f AND l OR high BETWEEN f AND l"
+    )
+    return (
+        f"DELETE FROM {tiles} WHERE {FIRST} IN (WITH louver_groups AS MATERIALIZED ({groups}),"
+        f" louver_ranges AS MATERIALIZED ({ranges}),"
+        f" louver_others AS MATERIALIZED (FROM louver_ranges WHERE f NOT IN ({known}))"
+        f" SELECT f FROM louver_others EXCEPT SELECT f FROM louver_others JOIN {rows}"
+        f" ON row_id >> 10 = g AND row_id BETWEEN f AND l WHERE {held})"
     )
 
 

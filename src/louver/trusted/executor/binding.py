@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import TokenType
 
 from louver.trusted.executor.context import Context
-from louver.trusted.executor.storage import Request
+from louver.trusted.executor.storage import Request, Storage
 from louver.trusted.planner.ir import Plan
 from louver.trusted.planner.operators import codes
 from louver.trusted.planner.planner import home_values
@@ -27,6 +27,11 @@ class Bound:
     statements: list[Request]
     home_sql: str
     home_parameters: list[object] | dict[str, object]
+
+    def sent(self, storage: Storage, plan: Plan, rows: Sequence[float]) -> list[str]:
+        """What each server is sent, for people; ``rows`` come of each question, or 0."""
+        questions = zip(plan.remotes, self.statements, rows, strict=True)
+        return [storage.sent(*question) for question in questions]
 
 
 def bind(

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from louver import errors
 from louver.names import fold, keyword
@@ -139,6 +139,14 @@ _REFUSED = {"INSTALL", "LOAD", "REINDEX", "GRANT", "REVOKE", "SAVEPOINT", "LOCK"
 #: once.
 _REJECTS = {"store_rejects", "rejects_table", "rejects_scan", "rejects_limit"}
 
+CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
+#: Changes that may run again, and the word of theirs that reads nothing.
+_REPEATABLE = {
+    "insert": "into", "update": "set", "delete": "from", "truncate": "table",
+    "create": "table", "drop": "table", "comment": "table",
+}  # fmt: skip
+_READING = {"select", "from", "join", "using", "table", "pivot", "unpivot", "with"}
+
 
 def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
     """The handler of a statement, by its first word, and by whether it changes a TEMP table."""
@@ -167,6 +175,24 @@ def handler(tokens: Sequence[Token], context: Context | None = None) -> Handler:
             raise errors.make("sql.word", word=tokens[0].text, close=close[0])
         raise errors.make("sql.unsupported", statement=word or "an empty statement")
     return known
+
+
+def is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:
+    """Whether a statement is a change of its own that can run again: what it did is undone when it
+    fails, and it reads nothing but its target. Files and data frames may be streams, which are
+    used up.
+    """
+    verb, *words = (fold(t.text) for t in tokens if t.token_type != TokenType.STRING)
+    if spoken().fails_whole and keyword(verb) in CHANGES:
+        # All of it is one transaction, and there are neither files nor data frames.
+        return not context.in_transaction
+    own = _REPEATABLE.get(verb)
+    if own is None or context.in_transaction or context.local.files.frames.known:
+        return False
+    if own in words:
+        words.remove(own)
+    macros = {fold(item.name) for item in context.catalog.objects if item.kind == "MACRO"}
+    return not (_READING | macros).intersection(words)
 
 
 def reworded(

@@ -255,6 +255,9 @@ class _Storages(storage.ReadOnly):
     ) -> pa.Table:
         return self._of(remote).storage.answer(remote, request, literals, clock)
 
+    def sent(self, remote: RemoteQuery, request: Request, rows: float) -> str:
+        return self._of(remote).storage.sent(remote, request, rows)
+
     def batches(
         self, table: Table, columns: Sequence[str] | None = None, where: RowFilter | None = None
     ) -> Iterator[pa.Table]:

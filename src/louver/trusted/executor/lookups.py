@@ -49,9 +49,14 @@ class Steps:
     rest: Statement | None
 
     @property
+    def both(self) -> tuple[Statement, Statement | None]:
+        """Both of them."""
+        return self.first, self.rest
+
+    @property
     def sql(self) -> str:
         """Both texts, for people."""
-        return ";\n".join(step.sql for step in (self.first, self.rest) if step is not None)
+        return ";\n".join(step.sql for step in self.both if step is not None)
 
     @property
     def constants(self) -> Sequence[object]:
@@ -126,9 +131,9 @@ class Reader:
         self, lookup: Lookup, rest: RemoteQuery, reply: pa.Table, rows: pa.Table, clock: Clock
     ) -> pa.Table:
         """The other columns of some rows, or of all, whichever takes less."""
-        numbers, table = rows.column(ROW_ID).combine_chunks(), self.tables[rest.sources[0].table]
-        single = asking.single_rows(lookup.first, reply, table)
-        if single is not None and asking.are_tiled(rest, table):
+        numbers = rows.column(ROW_ID).combine_chunks()
+        single = asking.single_rows(lookup.first, reply)
+        if single is not None and asking.are_tiled(rest):
             return self._of_tiles(rest, numbers, single, clock)
         link = self.parts.state.planning.link
         of, costs = reply.num_rows, self.parts.backend.costs

@@ -5,6 +5,9 @@ connection, and commits it at once. The pin keeps the highest epoch that this cl
 that a server which goes back in time does not get a number to be used again; it is locked
 meanwhile, so that no two sessions with one pin claim one number.
 
+A table whose rows may go into tiles takes a block of them at a time, so that rows of several tables
+that are written in turn have consecutive numbers in each, as the rows of a tile must.
+
 Numbers alone do not help a client that lost its pin, or two that never meet. So an epoch also
 bears 128 random bits (`vault/epochs.py`). The catalog knows them before a row is written.
 """
@@ -26,6 +29,8 @@ from louver.wire.messages import Statement
 
 _ROWS_PER_EPOCH = 1 << COUNTER_BITS
 _ATTEMPTS = 32
+BLOCK = 1024
+"""Numbers of a table's block: the rows of a tile."""
 
 
 class RowIds:
@@ -44,6 +49,8 @@ class RowIds:
         self._epoch = 0
         self._bits = ""
         self._next = 0
+        #: by table, the next number of its block, and the first one after that
+        self._blocks: dict[int, tuple[int, int]] = {}
         self._ready = False
         #: the process and the catalog's version for which the epoch was claimed
         self._process = 0
@@ -60,6 +67,7 @@ class RowIds:
                     # Until the catalog knows its bits, no row may bear it: none could be opened.
                     self._publish(catalog, epoch, bits)
                 self._epoch, self._bits, self._next = epoch, bits, 0
+                self._blocks.clear()
                 self._process, self._version = os.getpid(), catalog.version
                 return epoch
         raise errors.make("catalog.conflict")
@@ -73,8 +81,9 @@ class RowIds:
         self.claim(catalog)
         return self._publish is not None
 
-    def take(self, count: int, catalog: Catalog) -> pa.Array:
-        """`count` consecutive row ids (int64) that were never given out before.
+    def take(self, count: int, catalog: Catalog, table: int | None = None) -> pa.Array:
+        """`count` consecutive row ids (int64) that were never given out before; of the block of a
+        ``table``, if it is said.
 
         The catalog learns the bits of their epoch.
         """
@@ -82,19 +91,29 @@ class RowIds:
             raise errors.make("rows.exhausted")
         if not count:
             return pa.array([], pa.int64())
-        first = self._first(count, catalog)
+        first = self._first(count, catalog, table)
         return pa.arange(first, first + count)
 
     def take_one(self, catalog: Catalog) -> int:
         """The same of one row id."""
         return self._first(1, catalog)
 
-    def _first(self, count: int, catalog: Catalog) -> int:
-        if not self._fits(catalog) or self._next + count > _ROWS_PER_EPOCH:
+    def _first(self, count: int, catalog: Catalog, table: int | None = None) -> int:
+        if not self._fits(catalog) or self._next + max(count, BLOCK) > _ROWS_PER_EPOCH:
             self.claim(catalog)
         catalog.epochs = catalog.epochs.adding(self._epoch, self._bits)
-        first = self._epoch << COUNTER_BITS | self._next
-        self._next += count
+        return self._epoch << COUNTER_BITS | self._numbers(count, table)
+
+    def _numbers(self, count: int, table: int | None) -> int:
+        if table is None:
+            self._next += count
+            return self._next - count
+        first, end = self._blocks.get(table, (self._next, self._next))
+        if first + count > end:
+            # A block goes on where no other numbers follow it.
+            first = first if end == self._next else self._next
+            end = self._next = max(first + count, self._next + BLOCK)
+        self._blocks[table] = first + count, end
         return first
 
     def _fits(self, catalog: Catalog) -> bool:

@@ -37,6 +37,15 @@ def refresh(context: Context, tokens: Sequence[Token] = (), seen: PinState | Non
         context.storage.refresh(_named(context.catalog, tokens))
 
 
+def is_outrun(context: Context, version: int) -> bool:
+    """Whether what looked like tampering may be what another client did meanwhile, since a version
+    of the catalog: rows of a new epoch may have had the session read a newer one.
+    """
+    if context.in_transaction:
+        return False
+    return context.store.current_version() != version
+
+
 def join(context: Context, seen: PinState) -> None:
     """Take over what others have added to the catalog for their rows, in a transaction that has
     changed rows itself, and begun anew after ``seen``; `catalog.conflict` where more is otherwise.

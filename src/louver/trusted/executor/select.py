@@ -165,7 +165,8 @@ def _planned(
         columns = context.local.last_columns
     rows = rows.rename_columns([name for name, _ in columns])
     times = {**context.planner.times_ms, **clock.times_ms}
-    sent = [statement.sql for statement in ready.statements]
+    counts = [answers[remote.home][1].num_rows for remote in plan.remotes]
+    sent = ready.sent(context.storage, plan, counts)
     if text.parameters and plan.alone:
         _remember(context, text, tokens, ready)
     return Answer(rows, columns, -1, times, sent, ready.home_sql, notices)

@@ -91,6 +91,8 @@ def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator
             ids = _numbered(parts, table, batch)
             sealed = parts.columns.seal(table, _as_stored(parts, table, batch), ids)
             _added(parts, table, ids)
+            if table.tile_columns:
+                parts.state.unfolded.add(table.id, ids[0].as_py(), len(ids))
             # The server's DuckDB gives up its database for what the one locally does.
             yield arrow_values.readable(sealed)
 
@@ -98,7 +100,8 @@ def _sealed(parts: Parts, table: Table, batches: Iterator[pa.Table]) -> Iterator
 def _numbered(parts: Parts, table: Table, rows: pa.Table) -> pa.Array:
     """The ids of new rows, whose values are within the columns' bounds from here on."""
     _receive(parts, table, rows)
-    return parts.row_ids.take(rows.num_rows, parts.state.catalog)
+    tiled = table.id if table.tile_columns else None
+    return parts.row_ids.take(rows.num_rows, parts.state.catalog, tiled)
 
 
 def _receive(parts: Parts, table: Table, rows: pa.Table) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -178,6 +178,19 @@ class ServerStorage:
 
         return in_one_state(parts.engine, tables.values(), rows)
 
+    def sent(self, remote: RemoteQuery, request: Request, rows: float) -> str:
+        tables, lookup = _tables(self._parts, remote), remote.lookup
+        if isinstance(request, keys_read.Asked):
+            remote, request = request.remote, request.statement
+        if lookup is None:
+            return ";\n".join(_texts(self._parts, remote, request, tables, rows))
+        first, rest = cast("lookups.Steps", request).both
+        texts = _texts(self._parts, lookup.first, first, tables, lookup.first.rows)
+        if lookup.rest is not None and rest is not None:
+            passing = rows or lookup.matches
+            texts += _texts(self._parts, lookup.rest, rest, tables, passing, numbered=True)
+        return ";\n".join(texts)
+
     def stream(
         self, remote: RemoteQuery, request: Request, literals: Sequence[str]
     ) -> Generator[pa.Table]:
@@ -240,8 +253,7 @@ class ServerStorage:
         if not parts.engine.in_transaction and parts.state.writable:
             from louver.trusted.executor.tiles import tables
 
-            for text in tables.tidy(parts.backend, parts.state.catalog.tables.values()):
-                parts.engine.run(Statement(text, kind="write"))
+            tables.tidy(parts.engine, parts.backend, parts.state.catalog.tables.values())
         if sql := self._parts.backend.checkpoint():
             self._run(sql)
 
@@ -254,12 +266,27 @@ def _replied(
     engine: Engine, remote: RemoteQuery, statement: Statement, tables: Tables
 ) -> pa.Table:  # fmt: skip
     """What a server answers to a query, which has tiles or not."""
-    table = tables[remote.sources[0].table]
-    if not table.tiles:
+    if not remote.may_be_tiled():
         return engine.query(statement)
     from louver.trusted.executor.tiles import asking
 
-    return asking.answer(engine, remote, statement, table)
+    return asking.question(remote, statement, tables).answer(engine)
+
+
+def _texts(
+    parts: Parts, remote: RemoteQuery, request: Request, tables: Tables, rows: float, *,
+    numbered: bool = False,
+) -> list[str]:  # fmt: skip
+    """What is sent for a query, if so many rows come of it; rows that are ``numbered`` are asked
+    for at once.
+    """
+    if not (isinstance(request, Statement) and remote.may_be_tiled()):
+        return [request.sql]
+    from louver.trusted.executor.tiles import asking
+
+    statements = [request] if numbered else asking.question(remote, request, tables).statements
+    of_tiles = asking.texts_of_tiles(parts.backend, remote, tables, rows)
+    return [*(statement.sql for statement in statements), *of_tiles]
 
 
 class Printed(WeakKeyDictionary[RemoteQuery, dict[bool, Template]]):

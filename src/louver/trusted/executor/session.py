@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token
 
 from louver import errors
-from louver.names import fold, keyword
+from louver.names import keyword
 from louver.trusted.executor import (
     attached_files,
     dispatch,
@@ -41,20 +41,13 @@ from louver.trusted.executor.schema import blocks
 from louver.trusted.executor.server_storage import ServerStorage
 from louver.trusted.executor.storage import Parts, Storage
 from louver.trusted.planner.sql import lexer
-from louver.trusted.planner.sql.dialect import speaking, spoken
+from louver.trusted.planner.sql.dialect import speaking
 from louver.trusted.vault.keyring import KeyRing
 from louver.untrusted.engines.engine import Engine
 
 Done = TypeVar("Done")
 _ATTEMPTS = 8
 _FIRST_WAIT_MS, _LONGEST_WAIT_MS = 4, 256
-#: Changes that may run again, and the word of theirs that reads nothing.
-_REPEATABLE = {
-    "insert": "into", "update": "set", "delete": "from", "truncate": "table",
-    "create": "table", "drop": "table", "comment": "table",
-}  # fmt: skip
-_READING = {"select", "from", "join", "using", "table", "pivot", "unpivot", "with"}
-_CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
 _UNBOUND = {f"duckdb.{kind}" for kind in ("binder", "catalog", "parser", "syntax", "permission")}
 
 
@@ -131,7 +124,16 @@ class Session:
                 from louver.trusted.executor import typed_parameters
 
                 text = typed_parameters.said_once(self.context, text)
-            return self.context.run(text, parameters)
+            answer = self.context.run(text, parameters)
+        self._fold()
+        return answer
+
+    def _fold(self) -> None:
+        """Fold rows that were stored one by one, where they are many by now."""
+        if self.context.state.unfolded.due and not self.in_transaction:
+            from louver.trusted.executor import folding
+
+            folding.step(self.context)
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Answer:
         """Run a SELECT, and nothing around it."""
@@ -197,6 +199,7 @@ class Session:
         """COMMIT."""
         self.require_no_copy()
         transaction.commit(self.context)
+        self._fold()
 
     def rollback(self) -> None:
         """ROLLBACK."""
@@ -279,7 +282,7 @@ def _run(context: Context, text: lexer.Text, parameters: list[object]) -> Answer
             ),
         )
         dispatch.ran(context, results, answer)
-        counted = answer.rows is None and word in _CHANGES
+        counted = answer.rows is None and word in dispatch.CHANGES
         if counted and context.local.is_pivot_by_rows(text.home, results):
             answer.affected = -1  # of several statements DuckDB reports no count
         return answer
@@ -313,7 +316,7 @@ def _repeated(
         dispatch.permit(context, text, tokens)
         return handler(context, text, tokens, parameters)
 
-    if _is_repeatable(context, tokens):
+    if dispatch.is_repeatable(context, tokens):
         return outlasting(context, whole)
     left = _ATTEMPTS
     while True:
@@ -322,7 +325,7 @@ def _repeated(
         try:
             return whole() if left else _without_openings(context, whole)
         except errors.VerificationError:
-            if not _outrun(context, version):
+            if not seen_state.is_outrun(context, version):
                 raise
             if handler is dispatch.select:
                 from louver.trusted.executor import one_state
@@ -341,24 +344,6 @@ def _repeated(
         seen_state.refresh(context)
 
 
-def _is_repeatable(context: Context, tokens: Sequence[Token]) -> bool:
-    """Whether a statement is a change of its own that can run again: what it did is undone when it
-    fails, and it reads nothing but its target. Files and data frames may be streams, which are
-    used up.
-    """
-    verb, *words = (fold(t.text) for t in tokens if t.token_type != TokenType.STRING)
-    if spoken().fails_whole and keyword(verb) in _CHANGES:
-        # All of it is one transaction, and there are neither files nor data frames.
-        return not context.in_transaction
-    own = _REPEATABLE.get(verb)
-    if own is None or context.in_transaction or context.local.files.frames.known:
-        return False
-    if own in words:
-        words.remove(own)
-    macros = {fold(item.name) for item in context.catalog.objects if item.kind == "MACRO"}
-    return not (_READING | macros).intersection(words)
-
-
 def outlasting(context: Context, run: Callable[[], Done]) -> Done:
     """Run a change until no other client is faster; the waits between grow, and differ."""
     end = time.monotonic() + context.patience_s
@@ -368,7 +353,7 @@ def outlasting(context: Context, run: Callable[[], Done]) -> Done:
         try:
             return run()
         except errors.VerificationError:
-            if time.monotonic() > end or not _outrun(context, version):
+            if time.monotonic() > end or not seen_state.is_outrun(context, version):
                 raise
         except errors.OperationalError as error:
             if time.monotonic() > end or error.code != "catalog.conflict":
@@ -378,15 +363,6 @@ def outlasting(context: Context, run: Callable[[], Done]) -> Done:
         time.sleep(secrets.randbelow(longest_ms) / 1000)
         longest_ms = min(2 * longest_ms, _LONGEST_WAIT_MS)
         seen_state.refresh(context)
-
-
-def _outrun(context: Context, version: int) -> bool:
-    """Whether what looked like tampering may be what another client did meanwhile, since a version
-    of the catalog: rows of a new epoch may have had the session read a newer one.
-    """
-    if context.in_transaction:
-        return False
-    return context.store.current_version() != version
 
 
 def _without_openings(context: Context, run: Callable[[], Done]) -> Done:

@@ -145,14 +145,16 @@ def _options(match: re.Match[str]) -> tuple[bool, bool, str]:
 
 def bound(
     context: Context, text: lexer.Text, parameters: list[object]
-) -> tuple[binding.Bound, lexer.Shape]:
-    """The plan with the texts that would be sent, and the statement's shape. Nothing is sent and
+) -> tuple[binding.Bound, list[str], lexer.Shape]:
+    """The plan, the texts that would be sent, and the statement's shape. Nothing is sent and
     nothing recorded.
     """
     plan, shape = context.plan(text, parameters)
+    ready = binding.bind(context, plan, shape, text, parameters)
     resolver = Resolver(context.catalog, parse(text.plain))
-    plan = estimate.fill(plan, resolver, context.planner.servers(), shape, parameters)
-    return binding.bind(context, plan, shape, text, parameters), shape
+    filled = estimate.fill(plan, resolver, context.planner.servers(), shape, parameters)
+    ready.plan, rows = filled, [remote.rows for remote in filled.remotes]
+    return ready, ready.sent(context.storage, plan, rows), shape
 
 
 def would_send(context: Context, text: lexer.Text, parameters: list[object]) -> list[str]:
@@ -160,8 +162,8 @@ def would_send(context: Context, text: lexer.Text, parameters: list[object]) -> 
     if _is_local(context, text):
         return []
     with federation.over(context, lexer.tokens(text.plain)) as other:
-        ready, _ = bound(other, text, parameters)
-    return [statement.sql for statement in ready.statements]
+        _, sent, _ = bound(other, text, parameters)
+    return sent
 
 
 def _is_local(context: Context, text: lexer.Text) -> bool:
@@ -198,14 +200,14 @@ def _explained(
 ) -> str:
     if _is_local(context, text):
         ready, stated = binding.Bound(Plan("home", ()), [], [], text.home, []), list[Fact]()
+        sent = list[str]()
     else:
-        ready, shape = bound(context, text, parameters)
+        ready, sent, shape = bound(context, text, parameters)
         stated = context.stated(ready.plan, shape)
     facts = list(dict.fromkeys(stated))
     facts += [fact for request in ready.statements for fact in context.storage.shows(request)]
     new = context.ledger.new(facts)
     paid = [fact for fact in facts if fact not in set(new)]
-    sent = [statement.sql for statement in ready.statements]
     layers = explain_leakage.layers_of(context, ready.plan.opens)
     listed = [f"{other['column']}: {other['layer']} layer (now {other['now']})" for other in layers]
     warnings = cardinality.warned(new, context.catalog) if leakage else []

@@ -17,6 +17,8 @@ from louver.trusted.vault.seen_values import MANY
 from louver.trusted.vault.writers import Position
 
 Cache = TypeVar("Cache")
+FOLDED_ROWS = 16_384
+"""So many rows, of 16 tiles, are there before some are folded: folding has costs of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +107,55 @@ def _widened(target: Table, table: Table) -> bool:
     return (rows, forms, before) != (target.row_count, len(target.tiles), after)
 
 
+@dataclass(slots=True)
+class Span:
+    """Between which row ids rows are, both included, and how many were stored since the last try to
+    fold them.
+    """
+
+    low: int
+    high: int
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Unfolded:
+    """Rows that the session has stored by themselves, and has not folded yet (`folding`), of each
+    table by its id. When they are folded depends on how many they are, never on a value. Where they
+    are is a hint: some may be gone, or were never committed.
+    """
+
+    spans: dict[int, Span] = field(default_factory=dict)
+    #: tables of which so many rows are there that some are to be folded
+    due: dict[int, None] = field(default_factory=dict)
+
+    def add(self, table: int, first: int, count: int) -> None:
+        """Rows with consecutive ids, which come after all that the session has stored before."""
+        span = self.spans.get(table)
+        if span is None:
+            span = self.spans[table] = Span(first, first)
+        span.high, span.count = first + count - 1, span.count + count
+        if span.count >= FOLDED_ROWS:
+            self.due[table] = None
+
+    def later(self, table: int) -> Span:
+        """What is due of a table, which is due again when as many rows have come."""
+        del self.due[table]
+        span = self.spans[table]
+        span.count = 0
+        return span
+
+    def folded(self, table: int, left: int, *, more: bool) -> None:
+        """The rows before an id are done; there may be ``more`` that are to be folded now."""
+        self.spans[table].low = left
+        if more:
+            self.due[table] = None
+
+    def forget(self, table: int) -> None:
+        """A table has no tiles."""
+        del self.spans[table]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Savepoint:
     """What a session keeps beside a savepoint of the server's."""
@@ -137,6 +188,8 @@ class State:
     saved: Catalog | None = None
     #: what rows that were written add to the catalog
     growth: Growth = field(default_factory=Growth)
+    #: rows that may be folded into tiles
+    unfolded: Unfolded = field(default_factory=Unfolded)
     #: how often the open transaction may have changed the schema of the local engine
     definitions: int = 0
     aborted: bool = False

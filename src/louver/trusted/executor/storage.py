@@ -170,6 +170,12 @@ class Storage(Protocol):
         """Ask, verify and open; the clock gets the steps `server` and `open`."""
         ...
 
+    def sent(self, remote: RemoteQuery, request: Request, rows: float, /) -> str:
+        """The statements that a request sends, for people, if so many rows come of it; 0 where that
+        is not known.
+        """
+        ...
+
     def narrowing(self, literals: Sequence[str], /) -> Narrow:
         """What a query's answers so far add to its next request."""
         ...

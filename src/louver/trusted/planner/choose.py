@@ -37,9 +37,11 @@ def output(
     if isinstance(value, Raw):
         return Output(name, "raw", value.type, value.node)
     if isinstance(value, GroupRepresentative):
-        return Output(
-            name, SEALED, type_, value.node, None, value.slot, value.column, (), value.row
-        )
+        holder = scope.source(value.slot).table
+        picked = next(column for column in holder.columns if column.id == value.column)
+        tiled = holder.has_in_tiles(read_from(picked))
+        own = value.slot, value.column, (), value.row
+        return Output(name, SEALED, type_, value.node, None, *own, tiled=tiled)
     if value.single:
         ((table, column),) = value.columns
         slot = min(value.slots)

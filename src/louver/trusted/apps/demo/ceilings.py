@@ -15,7 +15,9 @@ from pathlib import Path
 
 import louver
 from louver.trusted.apps import terminal
+from louver.trusted.backends import tile_texts
 from louver.trusted.client.inside import context_of
+from louver.trusted.vault.catalog import Table
 
 CEILINGS = ("access", "equality", "order")
 QUERY = "SELECT name, salary FROM staff WHERE dept = 'sales' AND born < DATE '1975-01-01'"
@@ -40,12 +42,21 @@ def explained() -> dict[str, str]:
             connection.execute(_ROWS)
             text = connection.execute(f"EXPLAIN (LEAKAGE) {QUERY}").fetchall()[0][1]
             table = context_of(connection).catalog.table("main", "staff")
-            for column in table.columns if table is not None else ():
-                for representation, stored in column.stored.items():
-                    text = text.replace(stored, f"{column.name}_{representation}")
+            for hidden, name in _names(table).items():
+                text = text.replace(hidden, name)
             texts[ceiling] = "\n".join(_folded(line) for line in text.splitlines())
             connection.close()
     return texts
+
+
+def _names(table: Table | None) -> dict[str, str]:
+    """Readable names by the server's."""
+    if table is None:
+        return {}
+    names = {tile_texts.layout_of(table): "layout", table.tile_table: "staff_tiles"}
+    for column in table.columns:
+        names |= {stored: f"{column.name}_{form}" for form, stored in column.stored.items()}
+    return names
 
 
 def _folded(line: str) -> str:

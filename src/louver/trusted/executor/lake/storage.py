@@ -53,8 +53,6 @@ class LakeStorage:
         self._after_commit: list[Callable[[], None]] = []
         self._after_failure: list[Callable[[], None]] = []
 
-    # ------------------------------------------------------------------ tables
-
     def create(self, table: Table) -> None:
         table.lake = table.lake or self._settings().as_dict()
         self.store.create(table)
@@ -229,6 +227,9 @@ class LakeStorage:
         }
         return pa.table(new_rows or {_NOTHING: pa.nulls(rows.num_rows, pa.int32())})
 
+    def sent(self, _remote: RemoteQuery, request: Request, _rows: float) -> str:
+        return request.sql
+
     def narrowing(self, literals: Sequence[str]) -> Narrow:
         probing = Probing(self._parts.local, self._parts.state.catalog, literals)
         self.fetched.clear()
@@ -380,8 +381,6 @@ class LakeStorage:
             raise errors.make(
                 "setting.value", name="lake_snapshot", value=text, known=known
             ) from None
-
-    # ------------------------------------------------------------------ rest
 
     def checkpoint(self) -> None:
         """Files lie where they are to stay."""

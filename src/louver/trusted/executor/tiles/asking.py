@@ -7,8 +7,8 @@ rows alone whose first copy is their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from louver import errors
 from louver.trusted.backends import tile_texts
-from louver.trusted.executor.tiles import opening
+from louver.trusted.backends.backend import Backend
+from louver.trusted.executor.tiles import opening, reading
 from louver.trusted.executor.tiles.reading import Numbers
-from louver.trusted.planner.ir import SEALED, RemoteQuery
+from louver.trusted.planner.ir import RemoteQuery
 from louver.trusted.planner.render import answer_name
 from louver.trusted.vault import scheme
 from louver.trusted.vault.arrays import joined
@@ -30,37 +31,49 @@ LEAST_ROWS = 1_000
 """An answer of which fewer rows are expected is asked for at once."""
 
 
-def answer(engine: Engine, remote: RemoteQuery, statement: Statement, table: Table) -> pa.Table:
-    """The answer to a query of rows of one table, with all of its columns."""
-    sealed = _tiled(remote, table)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What asks for the rows of an answer: one statement, or two, of which the first leaves columns
+    out that may be in tiles, and the second gives these of the rows that have copies of their own.
+    """
+
+    statements: tuple[Statement, ...]
+    table: Table
+    #: the columns of the second answer: the numbers of its rows, and their copies
+    names: tuple[str, ...] = ()
+
+    def answer(self, engine: Engine) -> pa.Table:
+        """The answer, with all of its columns."""
+        reply, *others = map(engine.query, self.statements)
+        if not others:
+            return reply
+        (rest,), (row, *_) = others, self.names
+        if rest.column_names != [*self.names] or row not in reply.column_names:
+            raise errors.make("reply.format", detail="columns that were not asked for")
+        return _beside(reply, rest, row, self.table)
+
+
+def question(remote: RemoteQuery, statement: Statement, tables: Mapping[int, Table]) -> Question:
+    """How a query is asked whose values may be in tiles; ``statement`` asks for all at once."""
+    table, sealed = tables[remote.sources[0].table], _apart(remote)
     if not sealed:
-        return engine.query(statement)
-    reply = engine.query(replace(statement, sql=tile_texts.without(statement.sql, sealed)))
-    row = f"r{remote.sources[0].slot}"
-    alone = tile_texts.rows_alone(statement.sql, row, sealed)
-    rest = engine.query(replace(statement, sql=alone))
-    if rest.column_names != [row, *sealed] or row not in reply.column_names:
-        raise errors.make("reply.format", detail="columns that were not asked for")
-    return _beside(reply, rest, row, table)
+        return Question((statement,), table)
+    names = f"r{remote.sources[0].slot}", *sealed
+    rows = replace(statement, sql=tile_texts.without(statement.sql, sealed))
+    alone = replace(statement, sql=tile_texts.rows_alone(statement.sql, names[0], sealed))
+    return Question((rows, alone), table, names)
 
 
-def are_tiled(remote: RemoteQuery, table: Table) -> bool:
+def are_tiled(remote: RemoteQuery) -> bool:
     """Whether all that a query asks for of each row is in tiles where the row is."""
-    stored = {column.id: column for column in table.columns}
-    outputs = [out for out in remote.outputs if out.kind != "absent"]
-    return bool(table.tiles) and all(
-        out.kind == SEALED
-        and out.row is None
-        and table.has_in_tiles(scheme.read_from(stored[out.column]))
-        for out in outputs
-    )
+    outputs = (out for out in remote.outputs if out.kind != "absent")
+    return all(out.tiled and out.row is None for out in outputs)
 
 
-def single_rows(remote: RemoteQuery, reply: pa.Table, table: Table) -> pa.Array | None:
+def single_rows(remote: RemoteQuery, reply: pa.Table) -> pa.Array | None:
     """The numbers of an answer's rows that are in no tile; None where it does not tell."""
-    stored = {column.id: column for column in table.columns}
     for out in remote.outputs:
-        if out.kind == SEALED and table.has_in_tiles(scheme.read_from(stored[out.column])):
+        if out.tiled and out.row is None:
             alone = opening.outside(reply.column(answer_name(out.name, remote)))
             return joined(reply.column(f"r{out.slot}")).take(pa.array(alone))
     return None
@@ -83,22 +96,37 @@ def of_rows(
     return given
 
 
-def _tiled(remote: RemoteQuery, table: Table) -> Sequence[str]:
-    """The columns of an answer that may be in tiles, where it is one of many rows of this table
-    alone, in whatever order.
+def _apart(remote: RemoteQuery) -> Sequence[str]:
+    """The columns of an answer that may be in tiles, where it is one of many rows of one table, in
+    whatever order.
     """
     if len(remote.sources) != 1 or remote.grouped or remote.order or remote.limit:
         return ()
     if remote.rows < LEAST_ROWS:
         return ()
-    sealed = [out for out in remote.outputs if out.kind == SEALED and out.row is None]
-    stored = {column.id: column for column in table.columns}
-    names = [
-        answer_name(out.name, remote)
-        for out in sealed
-        if table.has_in_tiles(scheme.read_from(stored[out.column]))
-    ]
+    names = [answer_name(out.name, remote) for out in remote.outputs if out.tiled]
     return names if len(set(names)) == len(names) else ()
+
+
+def texts_of_tiles(
+    backend: Backend, remote: RemoteQuery, tables: Mapping[int, Table], rows: float
+) -> list[str]:
+    """The statements that ask for the tiles of an answer of so many rows, for people: which tiles
+    have them, the answer tells.
+    """
+    wanted = dict[tuple[int, str], list[str]]()
+    for output in remote.outputs:
+        if output.tiled:
+            table = tables[remote.table_of(output.slot)]
+            stored = scheme.read_from(next(c for c in table.columns if c.id == output.column))
+            # What the server picks of a group has a row of its own.
+            names = wanted.setdefault((output.slot, output.name if output.row else ""), [])
+            names += [stored] if stored not in names else []
+    return [
+        text
+        for (slot, _), names in wanted.items()
+        for text in reading.texts(backend, tables[remote.table_of(slot)], names, rows)
+    ]
 
 
 def _beside(reply: pa.Table, rest: pa.Table, row: str, table: Table) -> pa.Table:

@@ -48,16 +48,14 @@ class Tiles:
         stored = [scheme.read_from(column) for column in columns]
         spans = _spans(row_ids)
         if spans is not None:
-            sql = tile_texts.read_spans(self.backend, table, stored, len(spans) // 2)
+            (sql,) = question(self.backend, table, stored, spans=len(spans) // 2)
             return self.received(table, stored, self.engine.query(Statement(sql, spans)))
         firsts = _numbers(self.engine.query(Statement(tile_texts.firsts(self.backend, table))), 0)
         wanted = firsts[self._wanted(firsts, row_ids)]
-        if len(wanted) > _MOST_SHARE * len(firsts):
-            statement = Statement(tile_texts.read(self.backend, table, stored))
-        else:
-            chosen = {_WANTED: pa.table({tile_texts.FIRST: wanted})}
-            sql = tile_texts.read(self.backend, table, stored, _WANTED)
-            statement = Statement(sql, tables=chosen)
+        whole = len(wanted) > _MOST_SHARE * len(firsts)
+        chosen = {} if whole else {_WANTED: pa.table({tile_texts.FIRST: wanted})}
+        *_, sql = question(self.backend, table, stored, whole=whole)
+        statement = Statement(sql, tables=chosen)
         return self.received(table, stored, self.engine.query(statement))
 
     @staticmethod
@@ -84,6 +82,26 @@ class Tiles:
             raise errors.make("reply.format", detail="a tile that is there twice")
         sealed = {name: joined(reply.column(name)) for name in stored}
         return Fetched(table, firsts, layouts, sealed, self.keyring())
+
+
+def question(
+    backend: Backend, table: Table, stored: Sequence[str], *, spans: int = 0, whole: bool = False
+) -> list[str]:
+    """What asks for tiles: for those in so many places at once; else for the numbers of all tiles,
+    and then for the ``whole`` table or for those that have rows.
+    """
+    if spans:
+        return [tile_texts.read_spans(backend, table, stored, spans)]
+    chosen = "" if whole else _WANTED
+    return [tile_texts.firsts(backend, table), tile_texts.read(backend, table, stored, chosen)]
+
+
+def texts(backend: Backend, table: Table, stored: Sequence[str], rows: float) -> list[str]:
+    """The same for so many rows, if each is in a tile of its own as far as there are tiles."""
+    if 0 < rows <= _MOST_SPANS:
+        return question(backend, table, stored, spans=max(1, round(rows)))
+    whole = rows * tile_forms.MOST_ROWS >= table.row_count * _MOST_SHARE
+    return question(backend, table, stored, whole=whole)
 
 
 @dataclass(frozen=True, slots=True)

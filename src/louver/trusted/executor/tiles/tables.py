@@ -8,6 +8,8 @@ from louver.trusted.backends import tile_texts
 from louver.trusted.backends.backend import Backend
 from louver.trusted.vault import scheme, tile_forms
 from louver.trusted.vault.catalog import Table
+from louver.untrusted.engines.engine import Engine
+from louver.wire.messages import Statement
 
 
 def create(backend: Backend, table: Table) -> list[str]:
@@ -33,7 +35,14 @@ def drop_column(backend: Backend, table: Table, stored: str) -> list[str]:
     return [tile_texts.drop_column(backend, table, stored)]
 
 
-def tidy(backend: Backend, tables: Iterable[Table]) -> list[str]:
-    """Those that remove tiles of which no row is left."""
-    tiled = (table for table in tables if table.tiles and table.tile_columns)
-    return [tile_texts.without_rows(backend, table) for table in tiled]
+def tidy(engine: Engine, backend: Backend, tables: Iterable[Table]) -> None:
+    """Remove tiles of which no row is left. Where as many rows are in tiles as these may have at
+    most, none was removed.
+    """
+    for table in tables:
+        if not (table.tiles and table.tile_columns):
+            continue
+        reply = engine.query(Statement(tile_texts.counts(backend, table)))
+        rows, tiles = (reply.column(at)[0].as_py() for at in range(2))
+        if rows < tiles * tile_forms.MOST_ROWS:
+            engine.run(Statement(tile_texts.without_rows(backend, table), kind="write"))

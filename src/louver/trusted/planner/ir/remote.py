@@ -157,6 +157,10 @@ class RemoteQuery:
             lookup = replace(lookup, first=lookup.first.for_engine(), rest=rest)
         return replace(self, finished=True, lookup=lookup)
 
+    def may_be_tiled(self) -> bool:
+        """Whether values of the answer may be in tiles, which are asked for after it."""
+        return any(output.tiled for output in self.outputs)
+
     def table_of(self, slot: int) -> int:
         """The id of the table that an occurrence of FROM is of."""
         return next(source.table for source in self.sources if source.slot == slot)

@@ -5,41 +5,20 @@ what a server does to folded rows is found.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from louver import errors
-from louver.trusted.backends import tile_texts
 from louver.trusted.client.dbapi import Connection
 from louver.trusted.executor import folding
 from louver.trusted.vault import tile_forms
 from louver.wire.messages import Statement
-from tests.executor.test_tiles_of_tables import _ATTACKS, TYPES, tiles
+from tests.executor.tiles.stored import ATTACKS, TYPES, alone, tiles
 from tests.generated import cases, generator
 from tests.recorded import RecordedSession
 from tests.twin import Twin
-
-
-@pytest.fixture(params=["sealed", "cryptdb"])
-def twin(request: pytest.FixtureRequest, key_file: Path, tmp_path: Path) -> Iterator[Twin]:
-    twin = Twin(tmp_path / "t.duckdb", key_file, request.param)
-    yield twin
-    twin.close()
-
-
-@pytest.fixture(autouse=True)
-def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_forms, "ROWS", 8)
-
-
-def alone(twin: Twin, table: str = "t") -> list[int]:
-    """The ids of the rows that are in no tile."""
-    sql = tile_texts.alone(twin.session.context.backend, twin.table(table))
-    return list(twin.tap.query(Statement(sql)).column(0).to_pylist())
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -88,7 +67,7 @@ def test_changes_between_checkpoints(twin: Twin, session: int) -> None:
         twin.either(f"SELECT a, s FROM t WHERE id = {draw.randint(0, 60)} ORDER BY ALL")
 
 
-@pytest.mark.parametrize("what", [what for what in _ATTACKS if "a row" not in what])
+@pytest.mark.parametrize("what", [what for what in ATTACKS if "a row" not in what])
 def test_what_the_server_changes_is_found(twin: Twin, what: str) -> None:
     twin.fill("CREATE TABLE t (a BIGINT ENC, b BIGINT ENC, p INTEGER)")
     for first in range(0, 40, 5):
@@ -97,7 +76,7 @@ def test_what_the_server_changes_is_found(twin: Twin, what: str) -> None:
     table, held = twin.table("t"), tiles(twin)
     first, second = held.column("first_row").to_pylist()[:2]
     copy, other = table.tile_columns
-    sql = _ATTACKS[what].format(
+    sql = ATTACKS[what].format(
         tiles=f'"{table.tile_table}"', copy=copy, other=other, first=first, second=second,
         layout=held.column_names[1],
     )  # fmt: skip
