@@ -126,9 +126,8 @@ class LakeHandle:
                 "lake.source", source=metadata, table=target.label,
                 detail="the table has constraints, and only INSERT and load() check them",
             )  # fmt: skip
-        context.ledger.record(
-            row_writer.at_rest(target), f"encrypting an Iceberg table as {target.label}"
-        )
+        facts = row_writer.at_rest(target, context.backend)
+        context.ledger.record(facts, f"encrypting an Iceberg table as {target.label}")
         self._storage.store.encrypt_iceberg(source, target, progress)
         return self._storage.row_count(target)
 

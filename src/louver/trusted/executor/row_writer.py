@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from louver import errors
+from louver.trusted.backends.backend import Backend
 from louver.trusted.executor import constraint_check, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.raw_rows import OneRow, RawRow
@@ -76,20 +77,21 @@ def _record_at_rest(context: Context, table: Table) -> None:
     """What stored forms show is in the ledger for ever, once it is."""
     recorded, rests_on = context.state.cache(_AtRest), basis(table)
     if recorded.get(table.id) != rests_on:
-        context.ledger.record(at_rest(table), f"INSERT INTO {table.label}")
+        context.ledger.record(at_rest(table, context.backend), f"INSERT INTO {table.label}")
         recorded[table.id] = rests_on
 
 
-def at_rest(table: Table) -> list[Fact]:
+def at_rest(table: Table, backend: Backend) -> list[Fact]:
     """What the stored forms of a table's encrypted columns show before any query."""
     by_name: dict[tuple[str, str], list[Column]] = {}
-    stored = set(table.tile_columns)
     for column in table.columns:
         packs = (name for name, _ in packed(table, column))
         names = dict.fromkeys((*column.stored, *packs, *tagged(table, column)))
         for representation in names if column.encrypted else ():
             scheme = scheme_of(representation)
-            tiled = can_share(column.type) and column.stored.get(representation) in stored
+            # Its columns are known once it is made.
+            tiled = not table.tile_table or column.stored.get(representation) in table.tile_columns
+            tiled = tiled and backend.has_tiles and can_share(column.type)
             lengths = None if has_fixed_length(column.type) else scheme.lengths
             for leak in (scheme.at_rest, lengths, scheme.widths if tiled else None):
                 if leak is not None:

@@ -100,10 +100,10 @@ def _change(
             result.add_scan(context, other)
     _touched(table, result)
     if words.keyword(verb) != "DELETE":
-        result.facts += row_writer.at_rest(table)
+        result.facts += row_writer.at_rest(table, context.backend)
     for child in changing.acted_on(context, table):
         _touched(child, result)
-        result.facts += row_writer.at_rest(child)
+        result.facts += row_writer.at_rest(child, context.backend)
     if plan.rows is not None and words.keyword(verb) != "DELETE":
         _referring(context, table, result)
     if plan.rows is not None and words.keyword(verb) != "INSERT":
@@ -135,7 +135,7 @@ def _appended(context: Context, table: Table, result: Stated) -> None:
     if names:
         result.facts += server_scans.scan_facts(context.backend, table, names)
     _referring(context, table, result)
-    result.facts += row_writer.at_rest(table)
+    result.facts += row_writer.at_rest(table, context.backend)
 
 
 def _referring(context: Context, table: Table, result: Stated) -> None:

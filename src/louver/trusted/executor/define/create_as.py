@@ -217,7 +217,7 @@ def stated(
         result.add_query(context, parts.query, parameters)
         flow = permit.Judge(sources.catalog, table).judge(_flow(table.columns, sources))
         result.facts += with_condition(flow, secrets.token_hex(8))
-        result.facts += row_writer.at_rest(table)
+        result.facts += row_writer.at_rest(table, context.backend)
     return result
 
 

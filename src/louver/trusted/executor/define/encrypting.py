@@ -120,7 +120,7 @@ def _begin(context: Context, start: head.Head, name: str, declared: Declared | N
         facts = [fact(word, table, [column])]
         if fresh.encrypted:
             only = replace(later, columns=[fresh], packs={}, tags={})
-            facts += row_writer.at_rest(only)
+            facts += row_writer.at_rest(only, context.backend)
         context.ledger.record(facts, f"ALTER TABLE {table.label}")
         if before is not None:
             context.storage.drop_columns(table, list(before.stored.values()))

@@ -44,7 +44,9 @@ def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list
     # DuckDB commits no change of a table's columns behind a change of its rows.
     context.storage.drop_columns(table, gone + tables.settle_helpers(table))
     if fresh:
-        context.ledger.record(row_writer.at_rest(table), f"ALTER TABLE {table.label}")
+        context.ledger.record(
+            row_writer.at_rest(table, context.backend), f"ALTER TABLE {table.label}"
+        )
         for name, type_ in representations.columns_of(
             column, context.backend, context.local, fresh
         ):

@@ -75,7 +75,7 @@ def _add(context: Context, table: Table, tags: dict[str, list[int]]) -> None:
     staging = replace(
         table, name=representations.pseudonym("t"), tags=table.tags | tags, columns=table.columns
     )
-    context.ledger.record(row_writer.at_rest(only), f"ALTER TABLE {table.label}")
+    context.ledger.record(row_writer.at_rest(only, context.backend), f"ALTER TABLE {table.label}")
     new_rows = _tags(context, only) if table.row_count or not table.counted else None
     context.storage.create(staging)
     if new_rows is not None:
