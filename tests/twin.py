@@ -39,6 +39,7 @@ _DESCRIBED = [
 ]
 _ENC = re.compile(
     r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|\s+ENC\b(?:\s+USING\s+\w+)?(?:\s+MAY\s+REVEAL\s+\w+)?"""
+    r"""(?:\s+WITH\s*\(\w+\s*=[^()]*\))?"""
 )
 
 

@@ -144,7 +144,8 @@ def queries(draw: st.DrawFn, types: list[str], second: list[str]) -> str:
 @st.composite
 def comparisons(draw: st.DrawFn):
     first, second = draw(tables()), draw(tables())
-    return first, second, draw(st.lists(queries(first[0], second[0]), min_size=3, max_size=6))
+    asked = draw(st.lists(queries(first[0], second[0]), min_size=3, max_size=6))
+    return first, second, asked, draw(st.sampled_from((" ENC", " ENC WITH (sum = 'masked')")))
 
 
 @pytest.mark.parametrize("profile", ["sdb", "sealed"])
@@ -163,7 +164,7 @@ def test_answers_equal(profile: str, open_connection) -> None:
             columns = [f"{c} {t}" for c, t in zip(COLUMNS, types, strict=False)]
             duck.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
             # Every fourth column stays plain, so that expressions mix both.
-            hidden = [c + (" ENC" if i != 2 else "") for i, c in enumerate(columns)]
+            hidden = [c + (case[3] if i != 2 else "") for i, c in enumerate(columns)]
             louver_connection.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(hidden)})")
             insert(duck, louver_connection, name, types, rows)
         for sql in case[2]:

@@ -15,9 +15,10 @@ from tests.engines.table import BACKENDS
 from tests.twin import Twin
 
 STAFF = (
-    "CREATE TABLE staff (id INTEGER, name VARCHAR ENC MAY REVEAL equality, salary BIGINT ENC,"
+    "CREATE TABLE staff (id INTEGER, name VARCHAR ENC MAY REVEAL equality, salary BIGINT ENC"
+    " WITH (sum = 'masked'),"
     " born DATE ENC MAY REVEAL order, dept VARCHAR, boss INTEGER ENC MAY REVEAL equality,"
-    " rate DECIMAL(8,2) ENC, note VARCHAR ENC)"
+    " rate DECIMAL(8,2) ENC WITH (sum = 'masked'), note VARCHAR ENC)"
 )
 ROWS = (
     "INSERT INTO staff VALUES"

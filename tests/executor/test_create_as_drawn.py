@@ -26,7 +26,7 @@ from tests.twin import Twin, outcome_of, same
 
 CLAUSES = (
     "", "", "", " ENC", " ENC MAY REVEAL size", " ENC USING onion MAY REVEAL equality",
-    " ENC MAY REVEAL order", " ENC USING onion",
+    " ENC MAY REVEAL order", " ENC USING onion", " ENC WITH (sum = 'masked')",
 )  # fmt: skip
 pytestmark = pytest.mark.filterwarnings("ignore::louver.LeakageWarning")
 REFUSED = ("leak.flow", "leak.refused")

@@ -48,8 +48,8 @@ def test_create_table(twin: Twin) -> None:
 def test_schemes(open_twin: Callable[..., Twin]) -> None:
     twin = open_twin("sdb")
     twin.session.execute(
-        "CREATE TABLE t (a INT ENC, b VARCHAR ENC, c INT ENC USING sealed MAY REVEAL order,"
-        " d INT ENC MAY REVEAL size, e INT)"
+        "CREATE TABLE t (a INT ENC, b VARCHAR ENC, c INT ENC USING sealed MAY REVEAL order"
+        " WITH (sum = 'masked'), d INT ENC MAY REVEAL size WITH (sum = 'masked'), e INT)"
     )
     schemes = [(c.scheme, c.ceiling, sorted(c.stored)) for c in twin.table("t").columns]
     assert schemes == [

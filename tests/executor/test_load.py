@@ -248,7 +248,8 @@ session.execute("CREATE TABLE t (a BIGINT ENC, b TEXT ENC); INSERT INTO t VALUES
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, hard))
-data = pa.table({"a": range(300_000), "b": ["some text of a length"] * 300_000})
+numbers = [number * 0x9E3779B97F4A7C15 % (1 << 62) for number in range(300_000)]
+data = pa.table({"a": numbers, "b": [f"text {number:x}" for number in numbers]})
 try:
     load(session.context, "t", data)
 except errors.OperationalError as error:

@@ -101,7 +101,9 @@ class Cloud:
 def cloud(request: pytest.FixtureRequest, tmp_path: Path, key_file: Path) -> Iterator[Cloud]:
     cloud = Cloud(tmp_path, key_file)
     cloud.run("SET default_counted = on")
-    cloud.run(f"CREATE TABLE staff (salary BIGINT ENC {request.param}, age INT, spare INT ENC)")
+    masked = "ENC WITH (sum = 'masked')"
+    staff = f"salary BIGINT {masked} {request.param}, age INT, spare INT {masked}"
+    cloud.run(f"CREATE TABLE staff ({staff})")
     for age, salary in SALARIES.items():
         cloud.run(f"INSERT INTO staff VALUES ({salary}, {age + 20}, {age})")
     yield cloud
@@ -203,7 +205,7 @@ def test_rows_must_be_the_tables(cloud: Cloud, rows: str) -> None:
 
 def test_rows_are_as_many_as_the_server_says(tmp_path: Path, key_file: Path) -> None:
     cloud = Cloud(tmp_path, key_file)
-    cloud.run("CREATE TABLE staff (salary BIGINT ENC NOT NULL, age INT)")
+    cloud.run("CREATE TABLE staff (salary BIGINT ENC WITH (sum = 'masked') NOT NULL, age INT)")
     cloud.run("INSERT INTO staff VALUES (1, 21), (2, 22), (9000, 23)")
     cloud.server.count = 1
     with pytest.raises(errors.VerificationError) as caught:

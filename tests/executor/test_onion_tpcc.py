@@ -27,7 +27,7 @@ TABLES = (
     "CREATE TABLE customer (c_w_id INTEGER ENC REFERENCES warehouse(w_id), c_id INTEGER ENC,"
     " c_last VARCHAR ENC, c_discount DECIMAL(4,4) ENC, PRIMARY KEY (c_w_id, c_id))",
     "CREATE TABLE order_line (ol_o_id INTEGER ENC, ol_number INTEGER ENC,"
-    " ol_amount DECIMAL(6,2) ENC)",
+    " ol_amount DECIMAL(6,2) ENC WITH (sum = 'masked'))",
 )
 ROWS = (
     "INSERT INTO warehouse SELECT i, 'house ' || i, i / 100 FROM range(1, 61) r(i)",
@@ -100,7 +100,7 @@ def test_everything_begins_closed(shop: Shop) -> None:
         for column in table.columns:
             assert {"rnd", "eq", "ord"} <= set(column.stored)
             assert (column.type == "VARCHAR") == ("text" in column.stored)
-            assert (column.type != "VARCHAR") == ("sum" in column.stored)
+            assert (column.name == "ol_amount") == ("sum" in column.stored)
 
 
 def test_a_point_select_opens_det(shop: Shop) -> None:

@@ -16,6 +16,7 @@ CLAUSES = (
     "", "ENC", "ENC USING onion", "ENC MAY REVEAL order WITH (order = 'bucket')",
     "ENC MAY REVEAL size", "ENC USING onion MAY REVEAL order WITH (join = 'it''s', text = false)",
     "ENC MAY REVEAL equality WITH (text = true, join = 'g')", "ENC WITH (sum = 'none')",
+    "ENC WITH (sum = 'masked')", "ENC USING onion WITH (sum = 'masked')",
     "ENC MAY REVEAL order WITH (order = 'ore')", "ENC WITH (sum = 'hom')",
 )  # fmt: skip
 TYPES = (

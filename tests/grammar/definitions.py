@@ -51,6 +51,7 @@ class State:
         if not self.whole and self.dice.random() < 0.35:
             return ""
         words = self.dice.choice(_MIXED) if self.profile == "mixed" else "ENC"
+        words += " WITH (sum = 'masked')" * (self.dice.random() < 0.5)
         return f" /*{words}*/"
 
 

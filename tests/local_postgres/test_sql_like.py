@@ -30,7 +30,7 @@ def _kept(twin: PostgresTwin, name: str) -> dict[str, tuple[object, ...]]:
     return {
         column.name: (
             column.encrypted, column.scheme, column.ceiling, set(column.stored),
-            scheme.details(column),
+            scheme.details(column, [table]),
         )
         for column in table.columns
     }  # fmt: skip

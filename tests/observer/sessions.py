@@ -75,11 +75,13 @@ def sessions(draw: st.DrawFn) -> list[str]:
     columns = []
     for name, type_ in COLUMNS.items():
         level = draw(st.sampled_from(("", *LEVELS)), label=f"ceiling of {name}")
-        columns.append(f"{name} {type_} ENC{f' MAY REVEAL {level}' if level else ''}")
+        masked = draw(st.sampled_from(("", " WITH (sum = 'masked')")), label=f"sums of {name}")
+        columns.append(f"{name} {type_} ENC{f' MAY REVEAL {level}' if level else ''}{masked}")
+    budget = draw(st.sampled_from(("", " WITH (sum = 'masked')")))
     head = draw(st.sampled_from(("", " MAY REVEAL equality", " MAY REVEAL access")))
     statements = [
         f"CREATE TABLE staff (id INT, {', '.join(columns)})",
-        f"CREATE TABLE dept (head VARCHAR ENC{head}, budget BIGINT ENC)",
+        f"CREATE TABLE dept (head VARCHAR ENC{head}, budget BIGINT ENC{budget})",
         insert(40, draw(st.integers(0, 9))),
         "INSERT INTO dept VALUES ('Ada', 20000), ('Ben', 7), ('Zoe', NULL), ('Ada', 2)",
     ]

@@ -1,8 +1,11 @@
-"""Statements with ENC behind the type of every column that they declare."""
+"""Statements with ENC behind the type of every column that they declare; every other one, as the
+text of the statement has it, has masked sums, where its type can.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from zlib import crc32
 
 from sqlglot.tokens import Token
 
@@ -56,7 +59,12 @@ def _added(sql: str) -> str:
         if depth == 0 and word.split()[0] in _CONSTRAINTS:
             end = token.start
             break
-    return f"{sql[:end].rstrip()} ENC {sql[end:]}"
+    return f"{sql[:end].rstrip()} {_enc(sql, end)} {sql[end:]}"
+
+
+def _enc(sql: str, position: int) -> str:
+    masked = crc32(f"{sql} {position}".encode()) % 2
+    return "ENC WITH (sum = 'masked')" if masked else "ENC"
 
 
 def _created(sql: str) -> str:
@@ -87,6 +95,7 @@ def _created(sql: str) -> str:
             places.append(last.end + 1 if last else token.start)
             ended = True
         last = token
+    declared = sql
     for index in sorted(places, reverse=True):
-        sql = sql[:index] + " ENC " + sql[index:]
-    return sql
+        declared = f"{declared[:index]} {_enc(sql, index)} {declared[index:]}"
+    return declared

@@ -115,6 +115,8 @@ def _of_lake(state: State) -> list[Col]:
 
 def _declared(state: State, col: Col) -> str:
     shown = " ENC" if col.plain and col.universe is not None else enc(state.profile, col.level)
+    if shown and col.type == "BIGINT" and state.chance(0.5):
+        shown += " WITH (sum = 'masked')"
     tail = f" COLLATE {col.collation}" * bool(col.collation) + " UNIQUE" * col.unique
     return f"{col.name} {col.type}{shown}{tail}"
 

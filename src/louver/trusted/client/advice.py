@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
 
 from louver import errors
 from louver.names import quoted
+from louver.trusted.backends.backend import Backend
 from louver.trusted.client import advised_script
 from louver.trusted.executor import cardinality, seen_state
 from louver.trusted.executor.context import Context
@@ -37,7 +38,8 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.planner.sql.scope import Servers
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.catalog_store import origin_of
-from louver.trusted.vault.scheme import advice
+from louver.trusted.vault.protection import Word
+from louver.trusted.vault.scheme import needed
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "(", "PIVOT", "UNPIVOT")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -118,7 +120,7 @@ def report(context: Context, text: str) -> Report:
         for position in group.places:
             catalog.column(*position)[1].group = f"{label}@{origin_of(catalog)}"
     script = advised_script.of(context, catalog, list(results.changes))
-    policy = _policy(catalog, list(results.changes), groups)
+    policy = _policy(catalog, list(results.changes), groups, context.backend)
     return Report(statements, plans, items, beside, script, policy, failed)
 
 
@@ -247,7 +249,9 @@ def _labels(catalog: Catalog, groups: Sequence[Grouped]) -> dict[Grouped, str]:
     return by_name
 
 
-def _policy(catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, str]) -> str:
+def _policy(
+    catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, str], backend: Backend
+) -> str:
     """The TOML under which the tables that change are what is recommended."""
     touched: set[int] = set()
     joined: dict[Place, str] = {}
@@ -265,16 +269,17 @@ def _policy(catalog: Catalog, changes: Sequence[Change], groups: dict[Grouped, s
         lines += ["", f"[{_key(table.label)}]"]
         for column in table.columns:
             if column.encrypted:
-                entry = _entry(column, joined.get((table.id, column.id), ""))
+                words = needed(column, [table], backend.serves, tiles=backend.has_tiles)
+                entry = _entry(column, joined.get((table.id, column.id), ""), words)
                 lines.append(f"{_key(column.name)} = {{ {entry} }}")
     return "\n".join(lines).strip()
 
 
-def _entry(column: Column, join: str) -> str:
+def _entry(column: Column, join: str, words: Mapping[str, Word]) -> str:
     parts = [f'scheme = "{column.scheme}"', f'may_reveal = "{column.ceiling}"']
     if join:
         parts.append(f"join = {json.dumps(join)}")
-    parts += [f"{name} = {json.dumps(word)}" for name, word in advice(column).items()]
+    parts += [f"{name} = {json.dumps(word)}" for name, word in words.items()]
     return ", ".join(parts)
 
 

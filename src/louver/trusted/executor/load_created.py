@@ -79,7 +79,7 @@ def _created(
     clauses = _clauses(name, names, encrypt)
     if policy is not None:
         rules = Policy.read(policy, default=context.policy.profile)
-        context = replace(context, policy=rules.stored_as(context.policy.storage))
+        context = replace(context, policy=rules.stored_on(context.backend))
         clauses = _ruled(rules, label_of(schema or own_schemas().home, table), names) | clauses
     body = ", ".join(
         f"{quoted(column)} {spoken().own_type(type_)}{clauses.get(fold(column), '')}"

@@ -15,6 +15,7 @@ from typing import Any
 
 from louver import errors
 from louver.names import fold
+from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.sql.declarations import Declared
 from louver.trusted.vault import scheme as schemes
 from louver.trusted.vault.levels import LEVELS, allows
@@ -45,6 +46,8 @@ class Policy:
     rules: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     #: how tables are stored; as files, all of their columns are encrypted
     storage: str = "server"
+    #: whether sealed values are stored in tiles, where other words are usual (`Entry.tiled`)
+    tiles: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a profile that does not exist."""
@@ -52,9 +55,9 @@ class Policy:
             known = ", ".join(schemes.profiles())
             raise errors.make("profile.unknown", profile=self.profile, known=known)
 
-    def stored_as(self, storage: str) -> Policy:
-        """The same policy where tables are stored so (`Backend.storage`)."""
-        return self if storage == self.storage else replace(self, storage=storage)
+    def stored_on(self, backend: Backend) -> Policy:
+        """The same policy where tables are stored as this backend does."""
+        return replace(self, storage=backend.storage, tiles=backend.has_tiles)
 
     @staticmethod
     def read(
@@ -141,7 +144,7 @@ class Policy:
         fits = row.takes(type_) and allows(ceiling, row.ceiling) if row else scheme in BUNDLES
         if self.storage == FILES or not fits:
             return self.derived(ceiling)
-        return Protection(True, scheme, ceiling, words=schemes.usual(scheme))
+        return Protection(True, scheme, ceiling, words=self._usual(scheme))
 
     def derived(self, ceiling: str) -> Protection:
         """How a column is kept that is computed from encrypted ones."""
@@ -149,12 +152,19 @@ class Policy:
             return Protection(True, FILES, ceiling)
         scheme = schemes.profiles()[self.profile]
         scheme = scheme if scheme in BUNDLES else SEALED
-        return Protection(True, scheme, ceiling, words=schemes.usual(scheme))
+        return Protection(True, scheme, ceiling, words=self._usual(scheme))
 
     def detailed(
-        self, protection: Protection, table: str, column: str, declared: Declared | None = None
+        self,
+        protection: Protection,
+        table: str,
+        column: str,
+        declared: Declared | None = None,
+        own: Mapping[str, Word] | None = None,
     ) -> Protection:
-        """What the SQL or a rule says beyond scheme and ceiling."""
+        """What the SQL or a rule says beyond scheme and ceiling; ``own`` is what the column has
+        had until now.
+        """
         if self.storage == FILES:
             return protection
         rule = self.rule(table, column) or Rule()
@@ -162,8 +172,12 @@ class Policy:
             given = _entries(f"{table}.{column}", declared.options)
             join = str(given.pop("join", rule.join))
             rule = replace(rule, join=join, words={**rule.words, **given})
-        words = schemes.explicit({**schemes.usual(protection.scheme), **rule.words})
+        words = schemes.carried(own or {}, self._usual(protection.scheme), rule.words)
         return replace(protection, join=rule.join, words=words)
+
+    def _usual(self, scheme: str) -> dict[str, Word]:
+        """What is meant beside a scheme where nothing is said."""
+        return schemes.usual(scheme, tiles=self.tiles)
 
     def _resolved(
         self, table: str, column: str, type_: str, scheme: str, ceiling: str

@@ -106,7 +106,7 @@ def of(
         engine=engine,
         backend=backend,
         keyring=keyring,
-        policy=policy.stored_as(backend.storage),
+        policy=policy.stored_on(backend),
         store=store,
         local=local,
         ledger=ledger,

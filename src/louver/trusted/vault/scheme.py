@@ -6,7 +6,8 @@ fills the table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 from louver.trusted.vault.catalog import Column, Table
 from louver.trusted.vault.levels import LEVELS, allows
@@ -258,30 +259,64 @@ def profiles() -> dict[str, str]:
     return {"sealed": SEALED, "cryptdb": ONION, **rows_own}
 
 
-def details(column: Column) -> dict[str, Word]:
-    """What a policy would say of a column beyond scheme and ceiling, by entry (`policy_words`)."""
+def details(column: Column, tables: Iterable[Table]) -> dict[str, Word]:
+    """What a policy would say of a column beyond scheme and ceiling, by entry (`policy_words`). The
+    column's own is among the tables.
+    """
+    stored = {*column.stored, *(name for table in tables for name, _ in packed(table, column))}
+    could = held(_bare(column), Protection(True, column.scheme, column.ceiling))
     said: dict[str, Word] = {}
     for row in rows():
-        entry = row.policy
+        entry, name = row.policy, row.representations[0].name
         if entry is None:
             continue
-        has = any(item.name in column.stored for item in row.representations)
+        has = any(item.name in stored for item in row.representations)
         if is_flag(entry.words):
             said[entry.name] = has
         elif has and (text := entry.says(column)) is not None:
             said[entry.name] = text
+        elif not has and entry.off is not None and name in could:
+            said[entry.name] = entry.off
     return said
 
 
-def advice(column: Column) -> dict[str, Word]:
-    """What has to be written of a column for it to have the schemes that it has, by entry."""
-    entries = [
-        (row.policy.name, row.policy.says(column))
-        for row in rows()
-        if row.policy is not None
-        and any(item.name in column.stored for item in row.representations)
-    ]
-    return {name: text for name, text in entries if text is not None}
+def needed(
+    column: Column, tables: Iterable[Table], serves: Callable[[Scheme], bool], *, tiles: bool
+) -> dict[str, Word]:
+    """What has to be written of a column for it to have the schemes that it has, by entry: where
+    that is not meant anyway by a server that ``serves`` some schemes and has tiles or not.
+    """
+    meant = Protection(True, column.scheme, column.ceiling, words=usual(column.scheme, tiles=tiles))
+    anyway = {name for name in held(_bare(column), meant) if serves(scheme_of(name))}
+    own, said = details(column, tables), dict[str, Word]()
+    for row in rows():
+        entry = row.policy
+        if entry is None or own.get(entry.name) not in entry.words:
+            continue
+        text, comes = own[entry.name], row.representations[0].name in anyway
+        if is_flag(entry.words):
+            differs = text != comes
+        else:
+            differs = comes if text == entry.off else text != word(meant, entry.name)
+        if differs:
+            said[entry.name] = text
+    return said
+
+
+def carried(
+    own: Mapping[str, Word], defaults: Mapping[str, Word], rule: Mapping[str, Word]
+) -> dict[str, Word]:
+    """The words of a column that is to stay what it is (``own``: `details`). What it has it keeps;
+    a scheme that it does without comes only by a ``rule``, not by default.
+    """
+    off = {row.policy.off for row in rows() if row.policy is not None} - {None}
+    without = {name: text for name, text in own.items() if text in off}
+    has = {name: text for name, text in own.items() if text and text not in off}
+    return explicit({**defaults, **without, **rule, **has})
+
+
+def _bare(column: Column) -> Column:
+    return replace(column, stored={}, layers={}, coarse=0)
 
 
 def policy_words() -> dict[str, tuple[Word, ...]]:
@@ -306,10 +341,11 @@ def word(protection: Protection, name: str) -> Word:
     return policy_words()[name][0] if said is None else said
 
 
-def usual(using: str) -> dict[str, Word]:
-    """What the word after USING says beside itself, by entry."""
+def usual(using: str, *, tiles: bool = False) -> dict[str, Word]:
+    """What the word after USING says beside itself, by entry; where values are in tiles or not."""
     entries = [row.policy for row in rows() if row.policy is not None]
-    return {entry.name: entry.bundles[using] for entry in entries if using in entry.bundles}
+    tiled = {e.name: e.tiled for e in entries if tiles and e.tiled is not None}
+    return tiled | {entry.name: entry.bundles[using] for entry in entries if using in entry.bundles}
 
 
 def explicit(words: Mapping[str, Word]) -> dict[str, Word]:

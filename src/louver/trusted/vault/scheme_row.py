@@ -141,14 +141,16 @@ class Entry:
     """What a policy file and WITH may say of a column: ``name = word``.
 
     ``words`` are those of this scheme; of all words of one name, the first is meant where nothing
-    is said, unless ``bundles`` has another for the word after USING. ``off`` is the word for doing
-    without the scheme. ``says`` gives the word by which a column that has the scheme came to have
-    it, None where nothing has to be written.
+    is said, unless ``bundles`` has another for the word after USING, or ``tiled`` is another where
+    sealed values are in tiles. ``off`` is the word for doing without the scheme. ``says`` gives the
+    word by which a column that has the scheme came to have it, None where nothing has to be
+    written.
     """
 
     name: str
     words: tuple[Word, ...]
     bundles: Mapping[str, Word] = field(default_factory=dict)
+    tiled: Word | None = None
     off: Word | None = None
     says: Callable[[Column], Word | None] = lambda _: None
 

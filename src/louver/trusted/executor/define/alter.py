@@ -250,8 +250,9 @@ def _count_nulls(context: Context, table: Table) -> None:
         column.nullable = known.nullable
         if not column.encrypted:
             continue
-        if scheme.lacks(column, rebuilding.detailed(context, table, column)):
-            rebuilding.fit(context, table, column)
+        protection = rebuilding.detailed(context, table, column)
+        if scheme.lacks(column, protection):
+            rebuilding.fit(context, table, column, protection)
 
 
 def _drop_columns(context: Context, table: Table, columns: Columns) -> None:
@@ -287,13 +288,14 @@ def _rewrite(
             protected = context.protection(table.label, name, type_, words)
         else:
             protection = _kept(context, catalog, table, old, type_, said.sql, action)
-            protected = context.policy.detailed(protection, table.label, name)
+            protected = rebuilding.detailed(context, table, old, protection)
         known = declared.get(fold(name), constraints.Known())
         protections[fold(name)] = protected
         fresh.columns.append(
             tables.make_column(catalog, name, type_, protected, known, context.backend)
         )
     join_groups.carry(catalog, table, fresh, protections, declared)
+    representations.pack(fresh, protections, context.backend)
     tables.settle_helpers(fresh)
     from louver.trusted.executor.define import tagging
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from louver import errors
 from louver.trusted.executor import cardinality, transaction
 from louver.trusted.executor.answer import Answer
@@ -42,6 +44,7 @@ def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
         changed = working.column(column.name)
         if changed is None:
             raise errors.make("column.missing", table=table.label, column=name)
+        before = rebuilding.detailed(context, working, changed)
         changed.ceiling = level
         # Below `equality` the catalog is not told of the first NULL.
         changed.has_null = changed.has_null or (changed.encrypted and changed.nullable)
@@ -54,7 +57,8 @@ def change(context: Context, start: head.Head, name: str, level: str) -> Answer:
                 " sealed from now on. A server that kept a copy keeps what that reveals."
             )
             context.storage.drop_columns(working, tables.let_go_of_kept(working))
-        rebuilding.fit(context, working, changed)
+        protection = replace(before, scheme=changed.scheme, ceiling=level)
+        rebuilding.fit(context, working, changed, protection)
         from louver.trusted.executor.define import tagging
 
         tagging.settle(context, catalog, working)

@@ -308,5 +308,6 @@ def _inherited(context: Context, sources: Sources, read: Secrets, type_: str) ->
     served = row is None or context.backend.serves(row)
     protection = context.policy.inherited(word if served else "", ceiling, type_)
     if len(columns) == 1 and protection.scheme == columns[0].scheme:
-        protection = replace(protection, words=scheme.explicit(scheme.details(columns[0])))
+        own = scheme.details(columns[0], sources.catalog.tables.values())
+        protection = replace(protection, words=scheme.explicit({**protection.words, **own}))
     return protection

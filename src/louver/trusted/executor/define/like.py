@@ -59,12 +59,12 @@ def protected(
         name = fold(column.name)
         rule = context.policy.rule(label, column.name)
         if name in results and not (results[name].encrypted and rule is not None):
-            results[name] = _same(column)
+            results[name] = _same(column, tables)
     return results
 
 
-def _same(column: Column) -> Protection:
-    words = scheme.explicit(scheme.details(column))
+def _same(column: Column, tables: Sequence[Table]) -> Protection:
+    words = scheme.explicit(scheme.details(column, tables))
     return Protection(True, column.scheme, column.ceiling, words=words)
 
 

@@ -7,7 +7,6 @@ everything that a policy could say, so that the text needs none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from sqlglot.tokens import Token, TokenType
 
@@ -19,7 +18,7 @@ from louver.trusted.planner.sql import lexer
 from louver.trusted.vault import scheme
 from louver.trusted.vault.catalog import Catalog, Column, Table
 from louver.trusted.vault.catalog_store import origin_of
-from louver.trusted.vault.protection import FILES, Protection, Word
+from louver.trusted.vault.protection import FILES
 
 _AFTER_TYPE = frozenset(
     ("NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "REFERENCES", "GENERATED", "COLLATE")
@@ -110,35 +109,11 @@ def _options(column: Column, catalog: Catalog, backend: Backend) -> list[str]:
     label, mark, database = column.group.rpartition("@")
     if mark and database == origin_of(catalog):
         options.append(f"join = '{label.replace(chr(39), chr(39) * 2)}'")
-    for name, word in _words_said(column, catalog, backend).items():
+    tables, tiles = catalog.tables.values(), backend.has_tiles
+    for name, word in scheme.needed(column, tables, backend.serves, tiles=tiles).items():
         text = ("false", "true")[word] if isinstance(word, bool) else f"'{word}'"
         options.append(f"{name} = {text}")
     return options
-
-
-def _words_said(column: Column, catalog: Catalog, backend: Backend) -> dict[str, Word]:
-    """What the schemes' entries say of a column, where that is not meant anyway."""
-    details = scheme.details(column)
-    usual = Protection(True, column.scheme, column.ceiling, words=scheme.usual(column.scheme))
-    bare = replace(column, stored={}, layers={}, coarse=0)
-    held = {name for name in scheme.held(bare, usual) if backend.serves(scheme.scheme_of(name))}
-    tables = catalog.tables.values()
-    packed = {name for table in tables for name, _ in scheme.packed(table, column)}
-    said: dict[str, Word] = {}
-    for row in scheme.rows():
-        entry, name = row.policy, row.representations[0].name
-        if entry is None:
-            continue
-        if scheme.is_flag(entry.words):
-            if details[entry.name] != (name in held):
-                said[entry.name] = details[entry.name]
-        elif entry.name in details:
-            said[entry.name] = details[entry.name]
-        elif name in packed:
-            said[entry.name] = entry.words[0]
-        elif entry.off is not None and name in held and name not in column.stored:
-            said[entry.name] = entry.off
-    return said
 
 
 def name_of(table: Table) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -31,13 +30,14 @@ _FRESH = "louver_fresh"
 _GENERATIONS = 1 << 32
 
 
-def fit(context: Context, table: Table, column: Column) -> tuple[list[str], list[str]]:
-    """Give a column what its ceiling allows, and drop what it does not, within a transaction.
+def fit(
+    context: Context, table: Table, column: Column, protection: Protection
+) -> tuple[list[str], list[str]]:
+    """Give a column what it is to have, and drop what it is not, within a transaction.
 
     ``table`` is the working catalog's. Returns the representations that came, and the server's
     columns that went.
     """
-    protection = detailed(context, table, column)
     declared = constraints.read(context.local.schema, table.schema, table.name)
     known = declared.get(fold(column.name), constraints.Known())
     fresh, gone = representations.fit(column, protection, known, context.backend)
@@ -69,13 +69,15 @@ def let_go_of_tags(context: Context, table: Table, only: Sequence[str] | None = 
         table.tags = {name: ids for name, ids in table.tags.items() if name not in gone}
 
 
-def detailed(context: Context, table: Table, column: Column) -> Protection:
-    """How a column is kept that stays what it is, with what the policy adds."""
-    protection = Protection(True, column.scheme, column.ceiling)
-    protection = context.policy.detailed(protection, table.label, column.name)
-    # What a column has, it keeps: of an entry that is true or false, only true counts.
-    own = scheme.explicit(scheme.details(column))
-    return replace(protection, words={**protection.words, **own})
+def detailed(
+    context: Context, table: Table, column: Column, changed: Protection | None = None
+) -> Protection:
+    """How a column is kept that stays what it is, or is ``changed`` in scheme and ceiling, with
+    what the policy adds.
+    """
+    protection = changed or Protection(True, column.scheme, column.ceiling)
+    own = scheme.details(column, [table])
+    return context.policy.detailed(protection, table.label, column.name, own=own)
 
 
 def _seal_again(context: Context, table: Table, column: Column) -> None:

@@ -30,8 +30,7 @@ def raised(catalog: Catalog, level: str, backend_of: BackendOf) -> Catalog:
         for column in table.columns:
             if not column.encrypted or allows(column.ceiling, level):
                 continue
-            column.ceiling = level
-            hold(column, backend_of(table))
+            raise_to(level, table, column, backend_of(table))
             _join_any(column)
     return entries
 
@@ -92,12 +91,14 @@ def settled(catalog: Catalog) -> Catalog:
     return entries
 
 
-def hold(column: Column, backend: Backend) -> None:
-    """Suppose that the server holds of a column all that its ceiling lets it hold, of the
-    representations that the backend can store.
+def raise_to(level: str, table: Table, column: Column, backend: Backend) -> None:
+    """Suppose that the server holds of a column all that ALTER … MAY REVEAL would let it hold, of
+    the representations that the backend can store.
     """
-    column.bits = column.bits or 64
-    protection = Protection(True, column.scheme, column.ceiling)
+    own = scheme.details(column, [table])
+    words = scheme.carried(own, scheme.usual(column.scheme, tiles=backend.has_tiles), {})
+    column.ceiling, column.bits = level, column.bits or 64
+    protection = Protection(True, column.scheme, level, words=words)
     for name in scheme.held(column, protection):
         if not backend.serves(scheme_of(name)):
             continue

@@ -70,8 +70,7 @@ def supposed(catalog: Catalog, changes: Changes, backend_of: hypothesis.BackendO
             case Raised(member) | Searchable(member):
                 table, column = entries.column(*member)
                 if not allows(column.ceiling, level):
-                    column.ceiling = level
-                    hypothesis.hold(column, backend_of(table))
+                    hypothesis.raise_to(level, table, column, backend_of(table))
                 if isinstance(change, Searchable):
                     for name in servable("LIKE", backend_of(table)):
                         column.stored.setdefault(name, f"{name}_{column.id}")
@@ -88,7 +87,7 @@ def supposed(catalog: Catalog, changes: Changes, backend_of: hypothesis.BackendO
             ceilings = [column.ceiling for _, column in _sources(change, entries)]
             own = min((level, *ceilings), key=LEVELS.index)
             table = next(t for t in entries.tables.values() if t.id == change.member[0])
-            table.columns.append(_generated(change, own, backend_of(table)))
+            table.columns.append(_generated(change, own, table, backend_of(table)))
     return entries
 
 
@@ -112,12 +111,12 @@ def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
     return [(table, column) for column in results if column.encrypted]
 
 
-def _generated(change: Computed, level: str, backend: Backend) -> Column:
-    column = Column(change.name, change.type, change.member[1], True, SEALED, level)
+def _generated(change: Computed, level: str, table: Table, backend: Backend) -> Column:
+    column = Column(change.name, change.type, change.member[1], True, SEALED, LEVELS[0])
     column.expression = change.printed
     if change.values:
         column.minimum, column.maximum = 0, change.values - 1
-    hypothesis.hold(column, backend)
+    hypothesis.raise_to(level, table, column, backend)
     return column
 
 
