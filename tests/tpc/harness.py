@@ -36,7 +36,7 @@ _UNUSED = {
         " WHERE sk IS NOT NULL)",
     )
 }
-_PSEUDONYM = re.compile(r"\b[a-z]+_[0-9a-f]{12}\b")
+_PSEUDONYM = re.compile(r"\b(?:[a-z]+_)+[0-9a-f]{12}\b")
 
 
 @dataclass(frozen=True, slots=True)
