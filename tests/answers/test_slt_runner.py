@@ -224,9 +224,11 @@ def test_loops_end(text: str) -> None:
     ("sql", "declared"),
     [
         ("CREATE TABLE t (a INT, b DECIMAL(4, 1) NOT NULL, PRIMARY KEY (a, b))",
-         "CREATE TABLE t (a INT ENC , b DECIMAL(4, 1) ENC  NOT NULL, PRIMARY KEY (a, b))"),
+         "CREATE TABLE t (a INT ENC WITH (sum = 'masked') , b DECIMAL(4, 1) ENC  NOT NULL,"
+         " PRIMARY KEY (a, b))"),
         ("CREATE OR REPLACE TABLE IF NOT EXISTS t(s STRUCT(a INT, b INT)[])",
-         "CREATE OR REPLACE TABLE IF NOT EXISTS t(s STRUCT(a INT, b INT)[] ENC )"),
+         "CREATE OR REPLACE TABLE IF NOT EXISTS t(s STRUCT(a INT, b INT)[]"
+         " ENC WITH (sum = 'masked') )"),
         ("CREATE TABLE t AS SELECT 1", "CREATE TABLE t AS SELECT 1"),
         ("ALTER TABLE t ADD b INT DEFAULT 3", "ALTER TABLE t ADD b INT ENC DEFAULT 3"),
         ("CREATE VIEW v AS SELECT 1", "CREATE VIEW v AS SELECT 1"),

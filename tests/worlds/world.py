@@ -28,7 +28,9 @@ from tests.local_duckdb import local_duckdb
 from tests.worlds.crossing import Crossing
 from tests.worlds.values import Value
 
-_ENC = re.compile(r"\s+ENC(\s+USING\s+\w+)?(\s+MAY\s+REVEAL\s+\w+)?\b", re.IGNORECASE)
+_ENC = re.compile(
+    r"\s+ENC(\s+USING\s+\w+)?(\s+MAY\s+REVEAL\s+\w+)?\b(\s+WITH \(sum = 'masked'\))?", re.IGNORECASE
+)
 _NAMES = re.compile(r"\b(wage|debt)(?=_\d)")
 _OURS = re.compile(
     r"\s*(ALTER TABLE .* ALTER COLUMN .* MAY REVEAL|SET (link|lake)_|EXPORT)",

@@ -214,7 +214,8 @@ class Fetched:
             done += len(values)
         in_order = bool(np.all(starts[1:] >= starts[:-1]))
         if in_order and self._are_all(row_ids, counts.tolist()):
-            return pa.chunked_array(parts, type_)
+            # Those of an ENUM come as its texts.
+            return pa.chunked_array(parts) if parts else pa.chunked_array([], type_)
         opened = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         return pa.chunked_array([self._taken(column, row_ids, opened, starts, counts)])
 
