@@ -96,7 +96,9 @@ def test_what_is_printed_makes_the_same_columns(twin: EngineTwin) -> None:
         text, before = printed(twin), added(twin)
         assert ("sum = 'masked'" in text) == (tiles(twin) and any(before.values()))
         assert ("sum = 'none'" in text) == (
-            serves(twin) and not tiles(twin) and any(NONE in c and t in NUMBERS for t, c in drawn.values())
+            serves(twin)
+            and not tiles(twin)
+            and any(NONE in c and t in NUMBERS for t, c in drawn.values())
         )
         twin.louver.execute("DROP TABLE t")
         twin.louver.execute(text)
