@@ -43,7 +43,7 @@ def plaintext() -> Any:
 def filled(connection: Any, duck: Any) -> None:
     for name in TABLES:
         columns = duck.execute(f"DESCRIBE {name}").fetchall()
-        listed = ", ".join(f"{column[0]} {column[1]} ENC" for column in columns)
+        listed = ", ".join(f"{c[0]} {c[1]} ENC WITH (sum = 'masked')" for c in columns)
         connection.execute(f"CREATE TABLE {name} ({listed})")
         connection.load(name, duck.execute(f"FROM {name}").fetch_arrow_table())
 
@@ -58,6 +58,7 @@ def kept_as(connection: Any) -> dict[tuple[str, str], tuple[object, ...]]:
             c.scheme,
             c.ceiling,
             c.expression,
+            "sum" in c.stored,
             sorted(f"{u.name}.{d.name}" for u, d in columns if c.group and d.group == c.group),
         )
         for t, c in columns
@@ -138,6 +139,7 @@ def supposed_as(connection: Any, advised: advice.Report) -> dict[Any, Any]:
             entry["scheme"],
             entry["may_reveal"],
             now[table, column][3],
+            entry.get("sum") == "masked",
             joined.get(entry.get("join"), []),
         )
         for table, columns in policy.items()

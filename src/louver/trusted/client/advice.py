@@ -212,7 +212,7 @@ def _item(
             table, _ = catalog.column(*other.change.member)
             kind = "computed"
             title = f"{table.label} holds {other.change.written}, may reveal {other.level}"
-            definition = advised_script.defined(other.change, other.level)
+            definition = advised_script.defined(context, catalog, other.change)
             raises = [f"CREATE TABLE {table.label} (…, {definition})"]
     return Item(kind, title, other.level, queries, other.saving(), facts, warnings, raises)
 

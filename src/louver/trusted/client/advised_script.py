@@ -43,8 +43,7 @@ def of(context: Context, catalog: Catalog, changes: Sequence[Change]) -> Script:
     for change in changes:
         match change:
             case Computed(member):
-                column = catalog.column(*member)[1]
-                anew.setdefault(member[0], []).append(defined(change, column.ceiling))
+                anew.setdefault(member[0], []).append(defined(context, catalog, change))
             case Grouped(places):
                 for position in places:
                     anew.setdefault(position[0], [])
@@ -131,9 +130,9 @@ def raising(catalog: Catalog, member: Place, level: str) -> str:
     return f"ALTER TABLE {table.label} ALTER COLUMN {name_of(column.name)} MAY REVEAL {level}"
 
 
-def defined(change: Computed, level: str) -> str:
+def defined(context: Context, catalog: Catalog, change: Computed) -> str:
     """The definition of a generated column."""
-    enc = f"ENC MAY REVEAL {level}"
+    enc = printed.clause(catalog.column(*change.member)[1], catalog, context.backend)
     return f"{name_of(change.name)} {change.type} {enc} GENERATED ALWAYS AS ({change.written})"
 
 

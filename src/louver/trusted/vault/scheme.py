@@ -6,7 +6,7 @@ fills the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from louver.trusted.vault.catalog import Column, Table
@@ -313,6 +313,13 @@ def carried(
     without = {name: text for name, text in own.items() if text in off}
     has = {name: text for name, text in own.items() if text and text not in off}
     return explicit({**defaults, **without, **rule, **has})
+
+
+def alike(owns: Sequence[Mapping[str, Word]]) -> dict[str, Word]:
+    """What all of some columns say (`details`) of schemes that a column may do without."""
+    names = [row.policy.name for row in rows() if row.policy is not None and row.policy.off]
+    said = {name: {own.get(name) for own in owns} for name in names if owns}
+    return {name: text for name, (text, *more) in said.items() if text is not None and not more}
 
 
 def _bare(column: Column) -> Column:

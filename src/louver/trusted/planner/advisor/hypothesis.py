@@ -6,7 +6,7 @@ made on it are never sent; they tell which ceilings would do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from louver.trusted.backends.backend import Backend
 from louver.trusted.planner.ir import Plan
@@ -91,12 +91,16 @@ def settled(catalog: Catalog) -> Catalog:
     return entries
 
 
-def raise_to(level: str, table: Table, column: Column, backend: Backend) -> None:
+def raise_to(
+    level: str, table: Table, column: Column, backend: Backend, sources: Sequence[Column] = ()
+) -> None:
     """Suppose that the server holds of a column all that ALTER … MAY REVEAL would let it hold, of
-    the representations that the backend can store.
+    the representations that the backend can store; of one that is computed from ``sources``, what
+    all of these have.
     """
     own = scheme.details(column, [table])
-    words = scheme.carried(own, scheme.usual(column.scheme, tiles=backend.has_tiles), {})
+    rule = scheme.alike([scheme.details(source, [table]) for source in sources])
+    words = scheme.carried(own, scheme.usual(column.scheme, tiles=backend.has_tiles), rule)
     column.ceiling, column.bits = level, column.bits or 64
     protection = Protection(True, column.scheme, level, words=words)
     for name in scheme.held(column, protection):

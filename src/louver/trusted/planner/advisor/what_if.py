@@ -84,10 +84,13 @@ def supposed(catalog: Catalog, changes: Changes, backend_of: hypothesis.BackendO
     for change, level in changes.items():
         if isinstance(change, Computed):
             # It may show no more than what it is computed from.
-            ceilings = [column.ceiling for _, column in _sources(change, entries)]
+            sources = [column for _, column in _sources(change, entries)]
+            ceilings = [column.ceiling for column in sources]
             own = min((level, *ceilings), key=LEVELS.index)
             table = next(t for t in entries.tables.values() if t.id == change.member[0])
-            table.columns.append(_generated(change, own, table, backend_of(table)))
+            column = _generated(change)
+            hypothesis.raise_to(own, table, column, backend_of(table), sources)
+            table.columns.append(column)
     return entries
 
 
@@ -111,12 +114,11 @@ def _sources(change: Computed, catalog: Catalog) -> list[tuple[Table, Column]]:
     return [(table, column) for column in results if column.encrypted]
 
 
-def _generated(change: Computed, level: str, table: Table, backend: Backend) -> Column:
+def _generated(change: Computed) -> Column:
     column = Column(change.name, change.type, change.member[1], True, SEALED, LEVELS[0])
     column.expression = change.printed
     if change.values:
         column.minimum, column.maximum = 0, change.values - 1
-    hypothesis.raise_to(level, table, column, backend)
     return column
 
 
