@@ -144,8 +144,8 @@ def queries(draw: st.DrawFn, types: list[str], second: list[str]) -> str:
 @st.composite
 def comparisons(draw: st.DrawFn):
     first, second = draw(tables()), draw(tables())
-    asked = draw(st.lists(queries(first[0], second[0]), min_size=3, max_size=6))
-    return first, second, asked, draw(st.sampled_from((" ENC", " ENC WITH (sum = 'masked')")))
+    statements = draw(st.lists(queries(first[0], second[0]), min_size=3, max_size=6))
+    return first, second, statements, draw(st.sampled_from((" ENC", " ENC WITH (sum = 'masked')")))
 
 
 @pytest.mark.parametrize("profile", ["sdb", "sealed"])

@@ -75,9 +75,9 @@ def test_what_a_policy_means(profile: str) -> None:
         backend = backends.named(name)
         for rule, word in (({}, ""), ({"sum": "none"}, "none"), ({"sum": "masked"}, "masked")):
             policy = Policy.parse({"t": {"a": rule}}, "a test", profile).stored_on(backend)
-            kept = policy.protection("t", "a", "BIGINT", None)
+            protection = policy.protection("t", "a", "BIGINT", None)
             usual = "none" if backend.has_tiles else "masked"
-            assert scheme.word(kept, "sum") == (word or usual)
+            assert scheme.word(protection, "sum") == (word or usual)
         derived = Policy(profile).stored_on(backend).derived("access")
         assert scheme.word(derived, "sum") == usual
 
