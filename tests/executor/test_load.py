@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 
 import polars as pl
@@ -144,6 +145,17 @@ def test_a_bad_file_is_named_by_line_and_changes_nothing(
     assert words in str(caught.value)
     assert "canary" not in str(caught.value)
     assert rows(session) == [(50, "kept", Decimal("1.00"))]
+
+
+@pytest.mark.parametrize("count", [1, 3_000])
+def test_texts_that_are_no_utf8(session: Session, count: int) -> None:
+    """Arrow makes them unseen; what the engine would not take is not stored."""
+    texts = [b"good"] * (count - 1) + [b"\xff\xfe"]
+    offsets = pa.array([0, *accumulate(map(len, texts))], pa.int32()).buffers()[1]
+    bad = pa.Array.from_buffers(pa.string(), count, [None, offsets, pa.py_buffer(b"".join(texts))])
+    with pytest.raises(errors.Error):
+        load(session.context, "t", pa.table({"a": range(count), "b": bad, "c": [1] * count}))
+    assert rows(session) == []
 
 
 @pytest.mark.parametrize("source", ["none.csv", "none.parquet", "folder.csv", "t.xls", 5, None])

@@ -21,6 +21,8 @@ TYPES = {
     "UUID": "md5(i::VARCHAR)::UUID", "INTERVAL": "to_days(i::INT)", "INTEGER[]": "[i, NULL, i + 1]",
     "STRUCT(a INTEGER, b VARCHAR)": "{'a': i, 'b': 'x' || i}", "JSON": "'{\"a\": ' || i || '}'",
     "TINYINT": "i % 100", "UTINYINT": "i % 200",
+    "ENUM('a', 'b', 'c')": "(['a', 'b', 'c'])[1 + i % 3]",
+    "ENUM('x', 'y')[]": "CASE i % 2 WHEN 0 THEN ['x', 'y'] ELSE [] END",
 }  # fmt: skip
 
 ATTACKS = {

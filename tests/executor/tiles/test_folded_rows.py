@@ -12,7 +12,7 @@ import pytest
 
 from louver import errors
 from louver.trusted.client.dbapi import Connection
-from louver.trusted.executor import folding
+from louver.trusted.executor import folding, row_writer
 from louver.trusted.vault import tile_forms
 from louver.wire.messages import Statement
 from tests.executor.tiles.stored import ATTACKS, TYPES, alone, tiles
@@ -38,6 +38,23 @@ def test_values_of_every_type(twin: Twin, type_: str) -> None:
         "SELECT p, v FROM t WHERE p BETWEEN 3 AND 11 ORDER BY p",
     ):  # fmt: skip
         twin.run(sql)
+
+
+def test_what_tiles_show_is_recorded_before_rows_come_into_them(
+    twin: Twin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a table whose rows were stored when there were no tiles, its INSERTs did not say it."""
+    twin.fill("CREATE TABLE t (a BIGINT ENC, b DOUBLE ENC)")
+    with monkeypatch.context() as patched:
+        patched.setattr(row_writer, "at_rest", lambda *_: [])
+        for start in range(0, 24, 6):
+            twin.fill(f"INSERT INTO t SELECT i, i FROM range({start}, {start} + 6) r(i)")
+    ledger = twin.session.context.ledger
+    assert not [fact for fact in ledger.facts() if "how many bits" in fact.text]
+    twin.fill("CHECKPOINT")
+    assert tiles(twin).num_rows
+    (fact,) = (fact for fact in ledger.facts() if "how many bits" in fact.text)
+    assert "numbers of a in t" in fact.text
 
 
 _CHANGES = (

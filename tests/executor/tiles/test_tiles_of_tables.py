@@ -165,6 +165,26 @@ def test_numbers_that_need_more_bits(twin: Twin) -> None:
     twin.run("SELECT * FROM t WHERE a > 3 ORDER BY a")
 
 
+def test_columns_that_became_encrypted_later(twin: Twin) -> None:
+    """They stay row by row beside others of the same rows, in the types that these come in."""
+    columns = ("DECIMAL(9,2)", "DECIMAL(18,3)", "DECIMAL(30,1)", "BIGINT", "VARCHAR", "DATE")
+    plain = ", ".join(f"p{i} {type_}" for i, type_ in enumerate(columns))
+    sealed = ", ".join(f"c{i} {type_} ENC" for i, type_ in enumerate(columns))
+    values = ", ".join(
+        f"CASE WHEN i % 5 > 0 THEN {'make_date(2000, 1, 1 + i::INT % 28)' if t == 'DATE' else 'i'}"
+        f"::{t} END"
+        for t in columns * 2
+    )
+    twin.fill(f"CREATE TABLE t (id INTEGER, {plain}, {sealed})")
+    twin.fill(f"INSERT INTO t SELECT i, {values} FROM range(40) r(i)")
+    for i in range(len(columns)):
+        twin.session.execute(f"ALTER TABLE t ALTER p{i} SET ENC")
+        twin.run(f"SELECT max(p{i}), max(c{i}), count(*) FROM t")
+        twin.run(f"SELECT count(*) FROM t AS x JOIN t AS y ON x.p{i} = y.c{i}")
+    twin.fill(f"INSERT INTO t SELECT i, {values} FROM range(40, 60) r(i)")
+    twin.run("SELECT * FROM t ORDER BY id")
+
+
 def test_long_values_stay_with_their_rows(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tile_forms, "LIMIT_BYTES", 1000)
     twin.fill("CREATE TABLE t (a BIGINT ENC, b VARCHAR ENC)")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from louver import errors
 from louver.trusted.backends import tile_texts
-from louver.trusted.executor import server_scans, tiled_loads, transaction
+from louver.trusted.executor import row_writer, server_scans, tiled_loads, transaction
 from louver.trusted.executor.context import Context
 from louver.trusted.executor.state import Span
 from louver.trusted.executor.tiles import tables
@@ -108,6 +108,8 @@ def _fold_groups(
 ) -> None:
     """Fold rows in one transaction, which make a tile each from one position to before another."""
     facts = server_scans.scan_facts(context.backend, table)
+    # Rows of an earlier release's table come into tiles here for the first time.
+    facts += row_writer.at_rest(table, context.backend)
     context.ledger.record(facts, "folding of rows")
     with transaction.writing_rows(context, table) as catalog:
         _fold_rows(context, catalog.by_id(table.id), [ids[low:high] for low, high in chosen])

@@ -156,8 +156,8 @@ def _cast(
 
 #: Arrow types of which DuckDB takes every value as it is.
 _TAKEN: tuple[Callable[[pa.DataType], bool], ...] = (
-    pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
-    pa.types.is_binary, pa.types.is_date32, pa.types.is_timestamp,
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_binary,
+    pa.types.is_date32, pa.types.is_timestamp,
 )  # fmt: skip
 
 
@@ -173,11 +173,23 @@ def _as_they_are(
         values, name = given.get(fold(column.name)), fold(column.name)
         if values is None or values.type != context.local.arrow_field(column.type).type:
             return None
-        fits = any(is_one(values.type) for is_one in _TAKEN) or _has_digits(values)
+        fits = any(is_one(values.type) for is_one in _TAKEN) or _is_text(values)
+        fits = fits or _has_digits(values)
         if not fits or (name in known.required and values.null_count):
             return None
         taken[column.name] = values
     return pa.table(taken)
+
+
+def _is_text(values: pa.ChunkedArray) -> bool:
+    """Whether these are texts of valid UTF-8, which Arrow does not look at when it makes them."""
+    if not pa.types.is_string(values.type):
+        return False
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _has_digits(values: pa.ChunkedArray) -> bool:

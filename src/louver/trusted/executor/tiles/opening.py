@@ -69,10 +69,10 @@ def copies(
     """Sealed copies of rows opened, of a table with tiles, which are at hand or to be fetched."""
     own = keys, table, column
     if not table.has_in_tiles(scheme.read_from(column)):
-        return schemes.open_copy(*own, joined(values), row_ids, type_)
+        return _single(*own, joined(values), row_ids, type_)
     alone = outside(values)
     if len(alone) == len(values):
-        return schemes.open_copy(*own, joined(values), row_ids, type_)
+        return _single(*own, joined(values), row_ids, type_)
     require_rows(row_ids, alone)
     if isinstance(tiles, Tiles):
         tiles = tiles.fetch(table, [column], without(row_ids, alone))

@@ -151,7 +151,8 @@ class Fetched:
         type_ = field.type
         if not pa.types.is_decimal128(type_) or type_.precision > _DIGITS_OF_64:
             return field
-        if not tile_forms.is_narrow(self.table, column):
+        in_tiles = self.table.has_in_tiles(scheme.read_from(column))
+        if not in_tiles or not tile_forms.is_narrow(self.table, column):
             return field
         return field.with_type(pa.decimal64(type_.precision, type_.scale))
 
