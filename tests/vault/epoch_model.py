@@ -30,7 +30,10 @@ from louver.trusted.vault.schemes import eq
 from louver.trusted.vault.schemes import ord as order
 from louver.untrusted.engines.duckdb import DuckDBEngine
 
-TABLE = "CREATE TABLE t (id INT, v BIGINT ENC, s TEXT ENC, p BIGINT ENC USING sdb)"
+TABLE = (
+    "CREATE TABLE t (id INT, v BIGINT ENC WITH (sum = 'masked'), s TEXT ENC,"
+    " p BIGINT ENC USING sdb)"
+)
 _LIMB = 60
 Place = tuple[int, int, int]
 
