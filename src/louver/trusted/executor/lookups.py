@@ -118,29 +118,26 @@ class Reader:
             numbers = rows.column(ROW_ID).combine_chunks()
             if different(rows.column(ROW_ID)) != len(numbers):
                 raise _missing(self._label(lookup), len(numbers), len(numbers.unique()))
-            if 2 * len(numbers) > everything.num_rows and rows is not everything:
-                # To leave a few out takes longer than to keep them.
-                rows, numbers = everything, everything.column(ROW_ID).combine_chunks()
         if lookup.rest is None or not rows.num_rows:
             return self._with_empty(lookup, rows)
-        others = self._others(lookup, lookup.rest, reply, rows, clock)
+        # Of columns that are read of all rows, to leave a few out takes longer than to keep them.
+        most = everything if 2 * rows.num_rows > everything.num_rows else rows
+        rest, single = lookup.rest, asking.single_rows(lookup.first, reply)
+        if single is not None and asking.are_tiled(rest):
+            rows, numbers = most, most.column(ROW_ID).combine_chunks()
+            others = self._of_tiles(rest, numbers, single, clock)
+        elif self._pays(rest, rows.num_rows, everything.num_rows):
+            others = self._numbered(rest, numbers, clock)
+        else:
+            rows = most
+            others = self._opened(rest, self._replied(rest, self.bind(rest), clock), clock)
         with clock.step("decide"):
             return _beside(rows, others, self._label(lookup))
 
-    def _others(
-        self, lookup: Lookup, rest: RemoteQuery, reply: pa.Table, rows: pa.Table, clock: Clock
-    ) -> pa.Table:
-        """The other columns of some rows, or of all, whichever takes less."""
-        numbers = rows.column(ROW_ID).combine_chunks()
-        single = asking.single_rows(lookup.first, reply)
-        if single is not None and asking.are_tiled(rest):
-            return self._of_tiles(rest, numbers, single, clock)
-        link = self.parts.state.planning.link
-        of, costs = reply.num_rows, self.parts.backend.costs
-        whole_s = cost.seconds(rest, of, link)
-        if cost.by_number_s(rest, rows.num_rows, of, link, costs) < whole_s:
-            return self._numbered(rest, numbers, clock)
-        return self._opened(rest, self._replied(rest, self.bind(rest), clock), clock)
+    def _pays(self, rest: RemoteQuery, rows: int, of: int) -> bool:
+        """Whether to ask for so many rows by number takes less than to ask for all."""
+        link, costs = self.parts.state.planning.link, self.parts.backend.costs
+        return cost.by_number_s(rest, rows, of, link, costs) < cost.seconds(rest, of, link)
 
     def _of_tiles(
         self, rest: RemoteQuery, numbers: pa.Array, single: pa.Array, clock: Clock
